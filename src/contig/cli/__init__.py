@@ -1,0 +1,76 @@
+"""The commands.
+
+A module of commands has a ``typer.Typer`` called ``app`` and is added here by one line. Commands
+import what they need when they run, so that ``contig --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from contig import __version__
+from contig.cli import console, data, experiments, runs
+from contig.errors import ContigError
+
+
+class _Commands(TyperGroup):
+    """Turns what the user can put right into one message and exit code 2, and Ctrl-C into 130."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ContigError as error:
+            if os.environ.get("CONTIG_DEBUG") == "1":
+                raise
+            console.error(str(error))
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            console.error("interrupted")
+            raise typer.Exit(130) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=console.examples(
+        ("contig datasets", "which streams are known by name"),
+        ("contig inspect collegemsg", "what is in one of them"),
+        ("contig inspect events.csv --plot events.png", "and in a file of your own"),
+        ("contig train collegemsg --out runs/first", "learn from it"),
+        ("contig recommend runs/first --node 7", "and ask what was learned"),
+    ),
+)
+app.add_typer(data.app)
+app.add_typer(experiments.app)
+app.add_typer(runs.app)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"contig {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def contig(
+    ctx: typer.Context,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
+    ] = False,
+) -> None:
+    """Learning on temporal interaction graphs, with embeddings that move continuously in time."""
+    ctx.with_resource(console.shown_log())
+
+
+def main() -> None:
+    """Run the command line and exit: 0 when all went well, 2 when the user must put something right."""
+    app(prog_name="contig")

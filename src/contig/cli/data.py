@@ -1,0 +1,375 @@
+"""Commands that look at streams: ``inspect`` and ``datasets``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contig.cli import console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from contig.datasets import Dataset
+    from contig.events import EventStream
+    from contig.summary import Part, Summary, TimeSpan
+
+app = typer.Typer()
+
+# Every command that reads events takes these.
+File = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="A file of events (Parquet, CSV, TSV, JODIE, SNAP; also gzipped), or the name of a dataset.",
+    ),
+]
+Source = Annotated[
+    str | None,
+    typer.Option("--src", metavar="COLUMN", help="The column of the sources: its name or position."),
+]
+Destination = Annotated[
+    str | None, typer.Option("--dst", metavar="COLUMN", help="The column of the destinations.")
+]
+Time = Annotated[str | None, typer.Option("--time", "--t", metavar="COLUMN", help="The column of the times.")]
+Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of the labels.")]
+Features = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        metavar="COLUMNS",
+        help="The columns of the edge features, with commas between; or the word all or none.",
+    ),
+]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", metavar="FORMAT", help="parquet, csv, tsv, jodie or snap; found out if not given."
+    ),
+]
+Bipartite = Annotated[
+    bool | None,
+    typer.Option(
+        "--bipartite/--unipartite",
+        show_default=False,
+        help="Whether sources and destinations are different nodes even where their ids are equal.",
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir", metavar="FOLDER", help="Where datasets are looked for first; else $CONTIG_DATA."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+
+
+def read_stream(file: str, *, data_dir: Path | None = None, **options: Any) -> EventStream:
+    """The stream that FILE means; ``options`` are those of ``open_stream``, None where not given."""
+    from contig.datasets import open_stream
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if not _at_hand(file, data_dir):  # a download shows its own progress
+        return open_stream(file, data_dir=data_dir, **given)
+    with console.status(f"reading {file}"):
+        return open_stream(file, data_dir=data_dir, **given)
+
+
+def _at_hand(file: str, data_dir: Path | None) -> bool:
+    from contig.datasets import DATASETS, find_dataset
+
+    dataset = DATASETS.get(file.partition(":")[0])
+    if dataset is None or Path(file).expanduser().exists():
+        return True
+    return dataset.filename is None or find_dataset(dataset.name, data_dir) is not None
+
+
+def column(given: str | None) -> str | int | None:
+    """A column as the user names it: digits are a position."""
+    return int(given) if given is not None and given.isdecimal() else given
+
+
+def feature_columns(given: str | None) -> bool | list[str | int] | None:
+    """The edge features the user asks for: all, none, or some columns."""
+    if given in (None, "all", "none"):
+        return None if given is None else given == "all"
+    return [c for name in given.split(",") if (c := column(name.strip())) not in ("", None)]
+
+
+# --- inspect -----------------------------------------------------------------------------------------
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig inspect wikipedia", "a dataset"),
+        ("contig inspect visits.csv --src who --dst page --time when", "its columns"),
+        ("contig inspect log.csv --src 0 --dst 1 --time 4", "without header"),
+        ("contig inspect events.parquet --plot events.png", "with a figure"),
+        ("contig inspect events.parquet --json", "for programs"),
+    )
+)
+def inspect(
+    file: File,
+    src: Source = None,
+    dst: Destination = None,
+    time: Time = None,
+    label: Label = None,
+    features: Features = None,
+    format: Format = None,
+    bipartite: Bipartite = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="PATH.png", help="Draw the stream into this file (png, svg or pdf)."),
+    ] = None,
+) -> None:
+    """Show how a stream is understood: its size, times, nodes, split, intervals and labels."""
+    if plot is not None:
+        from contig import plots
+
+        plots.check_target(plot)
+    stream = read_stream(
+        file,
+        data_dir=data_dir,
+        src=column(src),
+        dst=column(dst),
+        t=column(time),
+        label=column(label),
+        features=feature_columns(features),
+        format=format,
+        bipartite=bipartite,
+    )
+    from contig.summary import summarise
+
+    with console.status(f"summarising {file}"):
+        summary = summarise(stream)
+    if plot is not None:
+        with console.status(f"drawing {plot}"):
+            plots.save(plots.overview(stream, summary, Path(file).name), plot)
+    if json:
+        console.print_json(summary.as_dict())
+    else:
+        for block in _blocks(summary, Path(file).name):
+            console.out().print(block)
+    if plot is not None:
+        console.notice(f"the figure is in {plot}")
+
+
+def _blocks(summary: Summary, name: str) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    yield Text(f"\n{name}\n", style="bold")
+    yield _facts(summary)
+    yield _split(summary)
+    yield _intervals(summary)
+    yield _degrees(summary)
+
+
+def _facts(summary: Summary) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="cyan", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, text in {
+        "events": f"{summary.events:,}",
+        "nodes": _nodes(summary),
+        "time": _span(summary.time),
+        "ties": _ties(summary),
+        "repeats": f"{_share(summary.repeats.ratio)} of the events repeat a pair; "
+        f"{summary.repeats.pairs:,} distinct pairs",
+        "features": _features(summary),
+        "labels": _labels(summary),
+        "ids": _ids(summary),
+    }.items():
+        facts.add_row(f"  {name}", Text(text))
+    return facts
+
+
+def _nodes(summary: Summary) -> str:
+    sources, destinations = f"{summary.sources:,} sources", f"{summary.destinations:,} destinations"
+    if summary.bipartite:
+        return f"{summary.nodes:,} = {sources} + {destinations} (bipartite)"
+    return f"{summary.nodes:,}: {sources}, {destinations}, {summary.both:,} of them both (not bipartite)"
+
+
+def _span(time: TimeSpan) -> str:
+    from contig.summary import duration
+
+    told = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
+    if time.unix is None:
+        return f"{told}, taken as seconds"
+    dates = f"{_moment(time, time.first)} to {_moment(time, time.last)}"
+    return f"{told}; read as Unix {time.unix}, {dates} (UTC)"
+
+
+def _moment(time: TimeSpan, t: float) -> str:
+    """A date where the times look like dates, else the time since the first event."""
+    from contig.summary import duration
+
+    if time.unix is None:
+        return duration((t - time.first) / time.per_second)
+    return f"{datetime.fromtimestamp(t / time.per_second, UTC):%Y-%m-%d}"
+
+
+def _ties(summary: Summary) -> str:
+    ties = summary.ties
+    share = _share(ties.events / summary.events)
+    most = f", at most {ties.largest_group:,} at once" if ties.events else ""
+    return f"{ties.events:,} events ({share}) share their time{most}; {ties.distinct_times:,} distinct times"
+
+
+def _features(summary: Summary) -> str:
+    widths = {"event": summary.features.edge, "node": summary.features.node}
+    return ", ".join(f"{width:,} per {what}" for what, width in widths.items() if width) or "none"
+
+
+def _labels(summary: Summary, most: int = 8) -> str:
+    if summary.labels is None:
+        return "none"
+    told = [f"{count:,} of class {name}" for name, count in list(summary.labels.items())[:most]]
+    more = len(summary.labels) - most
+    return ", ".join(told) + (f" and {more:,} classes more" if more > 0 else "")
+
+
+def _ids(summary: Summary) -> str:
+    ids = summary.ids
+    sources, destinations = (", ".join(map(str, side)) for side in (ids.sources, ids.destinations))
+    return f"{ids.type}; sources such as {sources}; destinations such as {destinations}"
+
+
+def _split(summary: Summary) -> Table:
+    time = summary.time
+    table = new_table("Split 70/15/15", "events", "until", "nodes", "new nodes", "events with one")
+    split = summary.split
+    for name, part in {"training": split.train, "validation": split.val, "test": split.test}.items():
+        last = "-" if part.last is None else _moment(time, part.last)
+        new = ("-", "-") if part is split.train else _new(part)
+        table.add_row(name, f"{part.events:,}", last, f"{part.nodes:,}", *new)
+    return table
+
+
+def _new(part: Part) -> tuple[str, str]:
+    return (
+        f"{part.new_nodes:,} ({_share(part.new_node_share)})",
+        f"{part.events_with_new_node:,} ({_share(part.events_with_new_node_share)})",
+    )
+
+
+def _intervals(summary: Summary) -> Table:
+    from contig.summary import duration
+
+    shares = summary.intervals.quantiles
+    table = new_table("Intervals", *(f"{float(s):.0%}" for s in shares))
+    lengths = (duration(quantile / summary.time.per_second) for quantile in shares.values())
+    table.add_row("source silent for up to", *lengths)
+    return table
+
+
+def _degrees(summary: Summary) -> Table:
+    table = new_table("Events per node", "nodes", "median", "most", "share of the top 1%")
+    for name, side in {
+        "sources": summary.degrees.sources,
+        "destinations": summary.degrees.destinations,
+    }.items():
+        table.add_row(
+            name, f"{side.nodes:,}", f"{side.median:,.10g}", f"{side.max:,}", _share(side.top_share)
+        )
+    return table
+
+
+def new_table(title: str, *columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, header_style="cyan")
+    table.add_column(title, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"
+
+
+# --- datasets ----------------------------------------------------------------------------------------
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig datasets", "what is known, and what is at hand"),
+        ("contig datasets --data-dir streams", "what this folder has"),
+        ("contig inspect synthetic:5000", "a name goes wherever a file does"),
+    )
+)
+def datasets(data_dir: DataDir = None, json: Json = False) -> None:
+    """List the datasets known by name, and where they are."""
+    from contig.datasets import DATASETS
+
+    known = [_description(dataset, data_dir) for dataset in DATASETS.values()]
+    if json:
+        console.print_json(known)
+    else:
+        console.out().print(_catalogue(known), soft_wrap=True)
+
+
+def _description(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
+    from contig.datasets import cache_dir, find_dataset
+
+    path = find_dataset(dataset.name, data_dir)
+    if dataset.filename is None:
+        place = "drawn"
+    elif path is None:
+        place = "missing"
+    else:
+        place = "cache" if path.parent == cache_dir() else "folder"
+    return {
+        "name": dataset.name,
+        "description": dataset.description,
+        "events": dataset.events,
+        "nodes": dataset.nodes,
+        "bipartite": dataset.bipartite,
+        "edge_width": dataset.edge_width,
+        "labels": dataset.labels,
+        "place": place,
+        "path": None if path is None else str(path),
+        "url": dataset.url,
+        "source": dataset.source,
+    }
+
+
+def _catalogue(known: list[dict[str, Any]]) -> Text:
+    """A line of numbers for each, then what and where it is; long paths stay whole, to be copied."""
+    from rich.text import Text
+
+    lines = [Text(f"{'name':<12}{'events':>11}{'nodes':>9}{'features':>10}  labels", style="cyan")]
+    for dataset in known:
+        numbers = f"{dataset['events']:>11,}{dataset['nodes']:>9,}{dataset['edge_width'] or '-':>10}"
+        lines += [
+            Text(),
+            Text.assemble(
+                (f"{dataset['name']:<12}", "bold"), numbers, "  yes" if dataset["labels"] else "  no"
+            ),
+            Text(f"  {dataset['description']}"),
+            Text.assemble("  ", _place(dataset)),
+            Text(f"  {dataset['url'] or dataset['source']}", style="dim"),
+        ]
+    return Text("\n").join(lines)
+
+
+def _place(dataset: dict[str, Any]) -> tuple[str, str]:
+    if dataset["place"] == "missing":
+        cure = "is downloaded when used" if dataset["url"] else "must be fetched by hand"
+        return f"not here; {cure}", "yellow"
+    found = {"drawn": "is drawn when used", "cache": f"here, in the cache: {dataset['path']}"}
+    return found.get(dataset["place"], f"here: {dataset['path']}"), "green"

@@ -1,0 +1,52 @@
+"""Recipes: what to train, as data.
+
+A recipe is a JSON file ``{"data": ..., "model": ..., "settings": {...}, "variants": {name: {...}}}``.
+``variants`` is optional; each names settings that are changed from the recipe's own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from contig.errors import ConfigError
+
+PLAIN = "as given"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One thing to train."""
+
+    data: str
+    model: str = "contig"
+    settings: dict[str, Any] = field(default_factory=dict)
+    variant: str = PLAIN
+
+    @property
+    def name(self) -> str:
+        """A name for folders: the data, the model and the variant."""
+        words = [Path(self.data).stem, self.model] + ([self.variant] if self.variant != PLAIN else [])
+        return "-".join("".join(c if c.isalnum() else "-" for c in word) for word in words)
+
+
+def read_recipes(path: str | Path) -> list[Recipe]:
+    """The recipe of a file and its variants, the plain one first."""
+    path = Path(path)
+    try:
+        content = json.loads(path.read_text())
+        variants: dict[str, dict[str, Any]] = content.get("variants", {})
+        settings = dict(content.get("settings", {}))
+        base = Recipe(content["data"], content.get("model", "contig"), settings)
+        return [base] + [
+            Recipe(base.data, base.model, {**settings, **changes}, name) for name, changes in variants.items()
+        ]
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such recipe.") from None
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f'{path} is not a recipe ({error}); it is JSON like {{"data": "collegemsg", "model": "contig", '
+            '"settings": {"lr": 0.0003}}.'
+        ) from error

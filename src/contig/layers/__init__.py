@@ -1,0 +1,18 @@
+"""The building blocks models are made of."""
+
+from contig.layers.attention import TemporalAttention
+from contig.layers.decoders import NodeDecoder, PairDecoder
+from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
+from contig.layers.time import TimeEncoding, elapsed
+
+__all__ = [
+    "Coupling",
+    "GatedODE",
+    "NodeDecoder",
+    "PairDecoder",
+    "TemporalAttention",
+    "TimeEncoding",
+    "elapsed",
+    "latest_graph",
+    "series_degree",
+]

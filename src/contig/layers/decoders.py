@@ -1,0 +1,51 @@
+"""Decoders: from embeddings to scores."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class PairDecoder(nn.Module):
+    """A two-layer perceptron on a pair of embeddings, to the logit of a link.
+
+    The first layer is kept as a source part and a destination part, so that ranking many
+    destinations computes each part once per node instead of once per pair.
+    """
+
+    def __init__(self, dim: int, hidden: int | None = None) -> None:
+        super().__init__()
+        hidden = hidden or dim
+        self.from_src = nn.Linear(dim, hidden)
+        self.from_dst = nn.Linear(dim, hidden, bias=False)
+        self.out = nn.Linear(hidden, 1)
+
+    def forward(self, src: Tensor, dst: Tensor) -> Tensor:
+        """Embeddings ``[..., d]`` of both ends to logits ``[...]``."""
+        return self.join(self.from_src(src), self.from_dst(dst))
+
+    def join(self, src_part: Tensor, dst_part: Tensor) -> Tensor:
+        """The second layer on the two halves of the first."""
+        logit: Tensor = self.out(torch.relu(src_part + dst_part))
+        return logit.squeeze(-1)
+
+
+class NodeDecoder(nn.Module):
+    """A three-layer perceptron on one embedding, to the logit of a label."""
+
+    def __init__(self, dim: int, hidden: tuple[int, int] = (80, 10), dropout: float = 0.1) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(dim, hidden[0]),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden[0], hidden[1]),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden[1], 1),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[n, d]`` to logits ``[n]``."""
+        logit: Tensor = self.layers(x)
+        return logit.squeeze(-1)

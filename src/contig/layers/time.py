@@ -1,0 +1,37 @@
+"""Functional time encoding."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def elapsed(later: Tensor, earlier: Tensor) -> Tensor:
+    """``later - earlier`` as float32, taken at full precision first: Unix seconds need it."""
+    return (later - earlier).to(torch.float32)
+
+
+class TimeEncoding(nn.Module):
+    """Time differences as cosine and sine pairs with trainable frequencies.
+
+    ``Phi(dt) = [cos(w_1 dt), ..., cos(w_m dt), sin(w_1 dt), ..., sin(w_m dt)]`` with ``m = dim / 2``
+    (an odd ``dim`` drops the last sine). Frequencies start as a geometric ladder from 1 down to
+    ``slowest``: periods from seconds to decades when time counts seconds. They are trained by their
+    logarithm, so that a step of the optimizer changes each by a share of itself: stepped directly,
+    the slow ones are lost at once. ``scaled`` divides by ``sqrt(dim)`` as the paper writes.
+    """
+
+    def __init__(self, dim: int, *, slowest: float = 1e-9, scaled: bool = False) -> None:
+        super().__init__()
+        self.dim = dim
+        self.scale = dim**-0.5 if scaled else 1.0
+        pairs = (dim + 1) // 2
+        self.log_frequency = nn.Parameter(torch.linspace(0.0, math.log(slowest), pairs))
+
+    def forward(self, dt: Tensor) -> Tensor:
+        """``[...]`` float32 differences to ``[..., dim]``."""
+        angle = dt.unsqueeze(-1) * self.log_frequency.exp()
+        waves = torch.cat([torch.cos(angle), torch.sin(angle)], dim=-1)[..., : self.dim]
+        return waves if self.scale == 1.0 else waves * self.scale

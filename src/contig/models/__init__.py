@@ -1,0 +1,28 @@
+"""The models, by name. A new one is a file here and a line in ``_HOME``."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from contig.errors import ConfigError, unknown
+from contig.models.contract import DataShape, EventBatch, Model
+from contig.models.state import NodeState
+
+_HOME = {
+    "contig": "contig.models.contig:ConTIG",
+    "edgebank": "contig.models.edgebank:EdgeBank",
+}
+
+MODELS: tuple[str, ...] = tuple(_HOME)
+
+
+def model_class(name: str) -> type[Model]:
+    """The class registered under ``name``."""
+    if name not in _HOME:
+        raise ConfigError(unknown("model", name, _HOME))
+    module, _, attribute = _HOME[name].partition(":")
+    found: type[Model] = getattr(import_module(module), attribute)
+    return found
+
+
+__all__ = ["MODELS", "DataShape", "EventBatch", "Model", "NodeState", "model_class"]

@@ -1,0 +1,77 @@
+"""Walking a state forward over events, without scoring them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from contig.batches import schedule
+from contig.errors import DataError
+from contig.history import History
+from contig.models.contract import EventBatch, Model
+from contig.models.engine import Captured
+from contig.models.state import NodeState
+
+
+def replay(
+    model: Model,
+    state: NodeState,
+    history: History,
+    events: NDArray[np.int64],
+    batch_size: int,
+    progress: Callable[[int], None] = lambda _: None,
+) -> None:
+    """Observe ``events`` (ascending positions) in the batches in which they would be scored."""
+
+    def observe(at: torch.Tensor) -> torch.Tensor:
+        model.observe(state, history, EventBatch.of(history, at))
+        return at
+
+    step_over = Captured(observe, batch_size, fixed_shapes=model.fixed_shapes)
+    at = torch.from_numpy(events).to(history.device)
+    times = history.events["t"][at].cpu().numpy()
+    model.eval()
+    for step in schedule(times, batch_size):
+        step_over(at[step.seen : step.see])
+        progress(step.see - step.seen)
+    if len(events):
+        state.position = int(events[-1]) + 1
+
+
+class Playback:
+    """The state of a whole stream as it was at one time after another.
+
+    The stream is observed in the batches in which it would be scored, always the same ones; what of a
+    batch lies before the asked time is observed on a copy. So an answer depends on its own time alone,
+    not on the times asked before.
+    """
+
+    def __init__(self, model: Model, history: History, num_nodes: int, batch_size: int) -> None:
+        self.model, self.history = model, history
+        self.state = NodeState(model.blank(), num_nodes, history.device)
+        self._steps = schedule(history.events["t"].cpu().numpy(), batch_size)
+        self._next = 0
+
+    def at(self, when: torch.Tensor) -> NodeState:
+        """The state that has observed exactly the events strictly before ``when`` (never going back)."""
+        times = self.history.events["t"]
+        asked = when if times.dtype.is_floating_point else when.ceil()
+        end = int(torch.searchsorted(times, asked.reshape(1).to(times.dtype)))
+        if end < self.state.position:
+            raise DataError(f"Playback has passed time {when.item()}; ask for times in ascending order.")
+        while self._next < len(self._steps) and self._steps[self._next].see <= end:
+            self._observe(self.state, self._steps[self._next].see)
+            self._next += 1
+        if self.state.position >= end:
+            return self.state
+        tip = self.state.clone()
+        self._observe(tip, end)
+        return tip
+
+    def _observe(self, state: NodeState, end: int) -> None:
+        events = torch.arange(state.position, end, device=self.history.device)
+        self.model.observe(state, self.history, EventBatch.of(self.history, events))
+        state.position = end

@@ -1,0 +1,117 @@
+"""Typed options: one dataclass field each, with its reason beside it, settable as ``key=value``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Mapping
+from dataclasses import Field, field, fields, replace
+from types import UnionType
+from typing import Any, TypeVar
+
+from contig.errors import ConfigError, unknown
+
+T = TypeVar("T")
+
+
+def option(default: Any, help: str, **metadata: Any) -> Any:
+    """A dataclass field with a default and the sentence that explains it."""
+    return field(default=default, metadata={"help": help, **metadata})
+
+
+def set_options(config: T, settings: Mapping[str, Any]) -> T:
+    """``config`` with some options replaced; text is parsed by the option's type."""
+    known: dict[str, Field[Any]] = {f.name: f for f in fields(config)}  # type: ignore[arg-type]
+    types = typing.get_type_hints(type(config))
+    values = {}
+    for name, value in settings.items():
+        if name not in known:
+            raise ConfigError(unknown("option", name, known))
+        values[name] = _parse(name, value, types[name])
+    changed: T = replace(config, **values)  # type: ignore[type-var]
+    return changed
+
+
+def parse_settings(pairs: list[str]) -> dict[str, str]:
+    """``["lr=3e-4", "scope=all"]`` to a mapping, refusing what is not ``key=value``."""
+    settings = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not sign or not key.strip():
+            raise ConfigError(f"--set {pair!r} is not of the form key=value, for instance --set lr=3e-4.")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def describe(config: Any) -> list[dict[str, Any]]:
+    """Every option of a config: name, type, default and what it is for."""
+    types = typing.get_type_hints(type(config))
+    return [
+        {
+            "name": f.name,
+            "type": _type_name(types[f.name]),
+            "default": getattr(config, f.name),
+            "help": f.metadata.get("help", ""),
+        }
+        for f in fields(config)
+    ]
+
+
+def as_dict(config: Any) -> dict[str, Any]:
+    """The config as plain values, for JSON."""
+    return dataclasses.asdict(config)
+
+
+def _type_name(kind: Any) -> str:
+    if typing.get_origin(kind) is typing.Literal:
+        return " | ".join(typing.get_args(kind))
+    return getattr(kind, "__name__", str(kind)) if not isinstance(kind, UnionType) else str(kind)
+
+
+def _parse(name: str, value: Any, kind: Any) -> Any:
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        if value not in inner:
+            raise ConfigError(unknown(f"value for {name}", str(value), inner))
+        return value
+    if origin in (typing.Union, UnionType):
+        if value is None or (isinstance(value, str) and value.lower() == "none"):
+            return None
+        kind = next(k for k in inner if k is not type(None))
+        return _parse(name, value, kind)
+    if origin is tuple:
+        parts = [p for p in map(str.strip, value.split(",")) if p] if isinstance(value, str) else list(value)
+        return tuple(_parse(name, p, inner[0]) for p in parts)
+    return _scalar(name, value, kind)
+
+
+_WORDS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+
+
+def _scalar(name: str, value: Any, kind: Any) -> Any:
+    try:
+        if kind is bool:
+            return value if isinstance(value, bool) else _WORDS[str(value).lower()]
+        if kind is int and isinstance(value, float) and value != int(value):
+            raise ValueError
+        return kind(value)
+    except (KeyError, ValueError, TypeError, OverflowError):
+        raise ConfigError(
+            f"{name}={value!r} is not {_article(kind)}; give a value such as {_EXAMPLE[kind]}."
+        ) from None
+
+
+_EXAMPLE = {bool: "true or false", int: "10", float: "3e-4", str: "a word"}
+
+
+def _article(kind: Any) -> str:
+    return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]

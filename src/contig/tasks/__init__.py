@@ -1,0 +1,1 @@
+"""What trained models are asked to do, and how well they do it."""

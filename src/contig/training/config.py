@@ -1,0 +1,49 @@
+"""The config of a run: everything that decides its numbers, in one typed tree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from contig.errors import ConfigError, unknown
+from contig.models import model_class
+from contig.options import as_dict, set_options
+from contig.training.options import TrainOptions
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Which model, with which options, trained how."""
+
+    model: str
+    model_options: Any
+    train: TrainOptions
+
+    @classmethod
+    def of(cls, model: str, settings: Mapping[str, Any] | None = None) -> RunConfig:
+        """The model's defaults with ``settings`` applied; a key names a model's or a training's option."""
+        options, train = model_class(model).options(), TrainOptions()
+        ours = {f.name for f in fields(TrainOptions)}
+        theirs = {f.name for f in fields(options)}
+        given = dict(settings or {})
+        for name in given:
+            if name not in ours | theirs:
+                raise ConfigError(unknown(f"option of {model} or of its training", name, ours | theirs))
+        return cls(
+            model=model,
+            model_options=set_options(options, {k: v for k, v in given.items() if k in theirs}),
+            train=set_options(train, {k: v for k, v in given.items() if k in ours}),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"model": self.model, "options": as_dict(self.model_options), "train": as_dict(self.train)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> RunConfig:
+        return cls.of(saved["model"], {**saved["options"], **saved["train"]})
+
+    def with_train(self, **changes: Any) -> RunConfig:
+        """The same config with some training options changed."""
+        return dataclasses.replace(self, train=set_options(self.train, changes))

@@ -1,0 +1,332 @@
+"""The one training loop.
+
+An epoch walks the training events once: score a batch, learn from it, observe it. Validation walks
+on from there. The best epoch by validation AP is kept with its state, so that the test walks on from
+exactly what validation left.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from contig import __version__
+from contig.datasets import open_stream
+from contig.errors import ConfigError, RunError
+from contig.events import EventStream
+from contig.files import write_json
+from contig.models.replay import replay
+from contig.tasks.link import evaluation_negatives, link_report
+from contig.training.config import RunConfig
+from contig.training.display import Display
+from contig.training.folder import RunFolder
+from contig.training.run import Run
+from contig.training.session import Data, Session, hardware
+
+log = logging.getLogger("contig")
+
+NAN_CHECK = 50  # steps between looks at the loss; looking makes a GPU wait
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop; everything done so far is in the checkpoint."""
+
+
+def fit(
+    data: EventStream | str | Path,
+    model: str = "contig",
+    *,
+    out: str | Path | None = None,
+    device: str = "auto",
+    show: bool | None = None,
+    tensorboard: bool = False,
+    **settings: Any,
+) -> Run:
+    """Train ``model`` on a stream, a file or a dataset's name, and give the finished run.
+
+    ``settings`` are options of the model or of the training (``epochs=10, dim=64``). The run is kept
+    in the folder ``out`` (a temporary one if not given). ``show`` forces progress on or off.
+    """
+    config = RunConfig.of(model, settings)
+    chosen = pick_device(device)
+    folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{model}-"))
+    folder.must_be_free()
+    stream = data if isinstance(data, EventStream) else open_stream(str(data))
+    with torch.random.fork_rng(devices=_cuda_devices(chosen)):
+        session = Session(Data.prepare(stream, config, chosen), config)
+        writer = _tensorboard(folder) if tensorboard else None
+        folder.create(stream, config)
+        return _train(session, folder, Display(show), writer)
+
+
+def resume(
+    path: str | Path,
+    *,
+    device: str = "auto",
+    show: bool | None = None,
+    tensorboard: bool = False,
+    **more: Any,
+) -> Run:
+    """Go on with an interrupted run; on a CPU it ends with the very numbers of an uninterrupted one.
+
+    ``more`` may change ``epochs`` (to train a finished run for longer), ``patience`` and
+    ``checkpoint_seconds``; what decides the numbers stays as it was.
+    """
+    folder = RunFolder(path)
+    if fixed := [name for name in more if name not in ("epochs", "patience", "checkpoint_seconds")]:
+        raise ConfigError(
+            f"{fixed[0]} cannot change while a run goes on; only epochs, patience and checkpoint_seconds "
+            "can. Train a new run instead."
+        )
+    config = folder.config().with_train(**more)
+    chosen = pick_device(device)
+    with torch.random.fork_rng(devices=_cuda_devices(chosen)):
+        session = Session(Data.prepare(folder.stream(), config, chosen), config)
+        if folder.has("checkpoint.pt"):
+            session.restore(folder.load("checkpoint.pt", chosen))
+        writer = _tensorboard(folder) if tensorboard else None
+        folder.reopen(config)
+        return _train(session, folder, Display(show), writer)
+
+
+def pick_device(name: str) -> torch.device:
+    """``auto`` is a GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"device={name!r} is not a device; give auto, cpu, cuda or cuda:1.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device={name!r}: torch sees no GPU here; use cpu, or auto.")
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
+    return device
+
+
+def _cuda_devices(device: torch.device) -> list[torch.device]:
+    return [device] if device.type == "cuda" else []
+
+
+def _train(session: Session, folder: RunFolder, display: Display, writer: Any = None) -> Run:
+    validate = _Validation(session, folder)
+    progress = session.progress
+    with display, _stopping_softly() as stop, closing(writer) if writer else nullcontext():
+        while not _finished(session):
+            spent = _train_epoch(session, folder, display, stop)
+            row = validate(display, spent)
+            if session.model.learns:
+                display.epoch(row, best=progress.best_epoch == row["epoch"])
+            if writer is not None:
+                for name in ("loss", "val_ap", "val_auc", "val_ap_inductive"):
+                    writer.add_scalar(name, row[name], row["epoch"])
+            progress.epoch, progress.step = progress.epoch + 1, 0
+            folder.save("checkpoint.pt", session.snapshot())
+            _stop_if_asked(stop)
+        _finish(session, folder, display, stop)
+    return Run.open(folder.path, session.data.device)
+
+
+def _finished(session: Session) -> bool:
+    progress, options = session.progress, session.config.train
+    if not session.model.learns:
+        return progress.epoch >= 1
+    waited = progress.epoch - 1 - progress.best_epoch
+    return progress.epoch >= options.epochs or (progress.best_epoch >= 0 and waited >= options.patience)
+
+
+class _Spent(NamedTuple):
+    """What an epoch took here; less than all of it after a resume."""
+
+    events: int
+    seconds: float
+
+
+def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: threading.Event) -> _Spent:
+    """The rest of the epoch under way."""
+    progress, options = session.progress, session.config.train
+    if progress.step == 0:
+        session.begin_epoch()
+    train = session.data.split.train
+    if not session.model.learns:
+        replay(session.model, session.state, session.data.training, train, options.batch_size)
+        return _Spent(0, 0.0)
+    begun = saved = time.perf_counter()
+    done = session.steps[progress.step - 1].stop if progress.step else 0
+    task = display.task(f"epoch {progress.epoch + 1}/{options.epochs}", len(train), done)
+    total = torch.tensor(progress.loss, dtype=torch.float64, device=session.data.device)
+    while progress.step < len(session.steps):
+        total += session.train_step()
+        step = session.steps[progress.step - 1]
+        if progress.step % NAN_CHECK == 0 or progress.step == len(session.steps):
+            progress.loss = _checked(float(total), session)
+        task.advance(step.stop - step.start, f"loss {progress.loss / progress.step:.4f}")
+        if stop.is_set() or time.perf_counter() - saved > options.checkpoint_seconds:
+            progress.loss = _checked(float(total), session)
+            folder.save("checkpoint.pt", session.snapshot())
+            saved = time.perf_counter()
+        _stop_if_asked(stop)
+    task.end()
+    if session.data.device.type == "cuda":
+        torch.cuda.synchronize()
+    return _Spent(len(train) - done, time.perf_counter() - begun)
+
+
+def _stop_if_asked(stop: threading.Event) -> None:
+    if stop.is_set():
+        raise Interrupted
+
+
+def _checked(loss: float, session: Session) -> float:
+    if math.isfinite(loss):
+        return loss
+    progress, options = session.progress, session.config.train
+    raise RunError(
+        f"The loss is not a number any more (epoch {progress.epoch + 1}, about step {progress.step}). "
+        f"Try a smaller step size (lr={options.lr / 3:.1g}), a tighter clip (clip={options.clip / 2:.2g}), "
+        "state_norm=true, or look for extreme edge features."
+    )
+
+
+class _Validation:
+    """Walks on through the validation events after an epoch and keeps the best epoch."""
+
+    def __init__(self, session: Session, folder: RunFolder) -> None:
+        self.session, self.folder = session, folder
+        data = session.data
+        self.negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
+
+    def __call__(self, display: Display, spent: _Spent) -> dict[str, Any]:
+        session, data, progress = self.session, self.session.data, self.session.progress
+        task = display.task("validation", len(data.split.val))
+        scores = session.scorer(data.split.val, self.negative, task.advance)
+        task.end()
+        _checked(float(np.sum(scores)), session)
+        size = session.config.train.batch_size
+        report = link_report(data.stream, data.split, data.split.val, scores, size)
+        row = {
+            "epoch": progress.epoch,
+            "loss": progress.loss / max(progress.step, 1),
+            "val_ap": report["transductive"]["ap"],
+            "val_auc": report["transductive"]["auc"],
+            "val_ap_inductive": report["inductive"].get("ap", math.nan),
+            "train_seconds": spent.seconds,
+            "events_per_second": spent.events / spent.seconds if spent.events else 0.0,
+        }
+        progress.log.append(row)
+        if row["val_ap"] > progress.best_ap:
+            progress.best_ap, progress.best_epoch = row["val_ap"], progress.epoch
+            self.folder.save("best.pt", _weights_and_state(session) | {"epoch": progress.epoch})
+        return row
+
+
+def _weights_and_state(session: Session) -> dict[str, Any]:
+    return {"weights": session.model.state_dict(), "state": session.state.snapshot()}
+
+
+def _finish(session: Session, folder: RunFolder, display: Display, stop: threading.Event) -> None:
+    """Test the best epoch, walk a fresh state over the whole stream, and write the results.
+
+    All of it can be done again from what is saved, so a wish to stop is granted at once.
+    """
+
+    def advance(events: int) -> None:
+        task.advance(events)
+        _stop_if_asked(stop)
+
+    data, options = session.data, session.config.train
+    best = folder.load("best.pt", data.device)
+    session.model.load_state_dict(best["weights"])
+    session.state.restore(best["state"])
+    negative = evaluation_negatives(data.stream, data.split, data.split.test, "random", data.device)
+    task = display.task("test", len(data.split.test))
+    scores = session.scorer(data.split.test, negative, advance)
+    speed = task.speed()
+    task.end()
+    report = link_report(data.stream, data.split, data.split.test, scores, options.batch_size)
+    session.state.reset()
+    everything = torch.arange(len(data.stream)).numpy()
+    task = display.task("whole stream", len(everything))
+    replay(session.model, session.state, data.history, everything, options.batch_size, advance)
+    task.end()
+    folder.save("serving.pt", _weights_and_state(session))
+    metrics = {**_about(session, speed), **report}
+    write_json(folder.path / "metrics.json", metrics)
+    if session.model.learns:
+        _draw_curve(session, folder)
+
+
+def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
+    """What a reader must know to compare the numbers."""
+    config, progress, data = session.config, session.progress, session.data
+    return {
+        "contig": __version__,
+        "model": config.model,
+        "data": {"origin": data.stream.origin, "events": len(data.stream), "nodes": data.stream.num_nodes},
+        "protocol": {
+            "task": "link",
+            "split": "70/15/15 by time quantile",
+            "rule": config.train.rule,
+            "negatives": "random",
+            "metrics": "ap and auc: mean over batches; *_overall: over all events",
+        },
+        "seed": config.train.seed,
+        "batch_size": config.train.batch_size,
+        "hardware": hardware(data.device),
+        "parameters": sum(p.numel() for p in session.model.parameters()),
+        "best_epoch": progress.best_epoch,
+        "events_per_second": {
+            "train": max((row["events_per_second"] for row in progress.log), default=0.0),
+            "score": scoring_speed,
+        },
+        # JSON has no NaN, which is the inductive AP where no event has a new node
+        "epochs": [{k: None if v != v else v for k, v in row.items()} for row in progress.log],
+    }
+
+
+def _draw_curve(session: Session, folder: RunFolder) -> None:
+    from contig import plots
+
+    title = f"{session.config.model} on {session.data.stream.origin}"
+    plots.save(plots.learning_curve(session.progress.log, title), folder.path / "curve.png")
+
+
+def _tensorboard(folder: RunFolder) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ConfigError("tensorboard=True needs it installed: pip install tensorboard.") from error
+    return SummaryWriter(str(folder.path / "tensorboard"))
+
+
+@contextmanager
+def _stopping_softly() -> Iterator[threading.Event]:
+    """Turn Ctrl-C and a polite kill into a flag that is looked at between steps; a second ends at once."""
+    stop = threading.Event()
+
+    def ask(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    names = (signal.SIGINT, signal.SIGTERM)
+    before = {name: signal.signal(name, ask) for name in names}
+    try:
+        yield stop
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)

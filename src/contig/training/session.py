@@ -1,0 +1,190 @@
+"""Everything that moves while a model trains, in one place that can be saved and restored."""
+
+from __future__ import annotations
+
+import logging
+import math
+import platform
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from contig.batches import schedule
+from contig.errors import RunError
+from contig.events import EventStream
+from contig.history import History
+from contig.models import DataShape, EventBatch, Model, model_class
+from contig.models.engine import Captured
+from contig.negatives import Negatives
+from contig.splits import Split, chronological_split
+from contig.tasks.link import LinkScorer, score_batch
+from contig.training.config import RunConfig
+
+log = logging.getLogger("contig")
+
+
+@dataclass(frozen=True)
+class Data:
+    """A stream made ready for training on one device."""
+
+    stream: EventStream
+    split: Split
+    history: History  # of the whole stream
+    training: History  # of the training events alone
+    device: torch.device
+
+    @classmethod
+    def prepare(cls, stream: EventStream, config: RunConfig, device: torch.device) -> Data:
+        split = chronological_split(stream, rule=config.train.rule, seed=config.train.split_seed)
+        for name, part in (("training", split.train), ("validation", split.val), ("test", split.test)):
+            if not len(part):
+                raise RunError(
+                    f"{stream.origin}: the {name} part is empty ({len(stream):,} events in all); "
+                    "give a longer stream, or rule=paper to keep every early event for training."
+                )
+        known = ~split.new_nodes
+        if split.rule == "paper" and not np.any(known[stream.src[split.val]] & known[stream.dst[split.val]]):
+            raise RunError(
+                f"{stream.origin}: no validation event is between two nodes seen in training, so no epoch "
+                "can be told from another; use rule=tgn, which counts every validation event."
+            )
+        history = History.from_stream(stream, device)
+        return cls(stream, split, history, history.only(split.train), device)
+
+
+@dataclass
+class Progress:
+    """How far a training has come."""
+
+    epoch: int = 0  # the epoch under way
+    step: int = 0  # steps of it that are done
+    loss: float = 0.0  # summed over those steps
+    best_ap: float = -math.inf
+    best_epoch: int = -1
+    log: list[dict[str, Any]] = field(default_factory=list)  # one row per finished epoch
+
+
+class Session:
+    """A model in training: weights, optimizer, state, generators and progress."""
+
+    def __init__(self, data: Data, config: RunConfig) -> None:
+        self.data, self.config = data, config
+        torch.manual_seed(config.train.seed)
+        self.model = build_model(config, data.stream).to(data.device)
+        self.state = self.model.new_state(data.stream.num_nodes)
+        self.progress = Progress()
+        on_gpu = data.device.type == "cuda"
+        self.optimizer = (
+            torch.optim.Adam(
+                self.model.parameters(),
+                lr=config.train.lr,
+                weight_decay=config.train.weight_decay,
+                fused=True,
+                capturable=on_gpu,
+            )
+            if self.model.learns
+            else None
+        )
+        # Known destinations only: one that first appears later must not be learned from.
+        known = np.unique(data.stream.dst[data.split.train])
+        self.negatives = Negatives(
+            data.stream, destinations=known, seed=config.train.seed, device=data.device
+        )
+        size = config.train.batch_size
+        self._events = torch.from_numpy(data.split.train).to(data.device)
+        self.steps = schedule(data.stream.t[data.split.train], size)
+        fixed = self.model.fixed_shapes
+        self._learn = Captured(self._learn_from, size, (self.negatives.generator,), fixed)
+        self._observe = Captured(self._observe_events, size, fixed_shapes=fixed)
+        self.scorer = LinkScorer(self.model, self.state, data.history, size)
+
+    def begin_epoch(self) -> None:
+        """Forget what was observed; weights stay."""
+        self.state.reset()
+        self.progress.step, self.progress.loss = 0, 0.0
+
+    def train_step(self) -> Tensor:
+        """Score the next batch, learn from it, then observe it. Gives the loss, still on the device."""
+        step = self.steps[self.progress.step]
+        self.model.train()
+        loss = self._learn(self._events[step.start : step.stop])
+        self._observe(self._events[step.seen : step.see])
+        self.state.position = int(self.data.split.train[step.see - 1]) + 1 if step.see else 0
+        self.progress.step += 1
+        return loss
+
+    def _learn_from(self, events: Tensor) -> Tensor:
+        batch = EventBatch.of(self.data.training, events)
+        negative = self.negatives.draw(events, batch.src)
+        logits = score_batch(self.model, self.state, self.data.training, batch, negative)
+        truth = torch.zeros_like(logits)
+        truth[:, 0] = 1
+        loss = binary_cross_entropy_with_logits(logits, truth)
+        assert self.optimizer is not None
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip)
+        self.optimizer.step()
+        return loss.detach()
+
+    def _observe_events(self, events: Tensor) -> Tensor:
+        self.model.observe(self.state, self.data.training, EventBatch.of(self.data.training, events))
+        return events
+
+    # -- saving ----------------------------------------------------------------------------------
+
+    def snapshot(self) -> dict[str, Any]:
+        """All of it as plain values and tensors."""
+        return {
+            "weights": self.model.state_dict(),
+            "optimizer": None if self.optimizer is None else self.optimizer.state_dict(),
+            "state": self.state.snapshot(),
+            "generators": {
+                "torch": torch.get_rng_state(),
+                "cuda": torch.cuda.get_rng_state(self.data.device)
+                if self.data.device.type == "cuda"
+                else None,
+                "negatives": self.negatives.generator.get_state(),
+            },
+            "progress": vars(self.progress).copy(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Go on from a snapshot as if nothing had happened."""
+        on_gpu = self.data.device.type == "cuda"
+        self.model.load_state_dict(saved["weights"])
+        if self.optimizer is not None:
+            self.optimizer.load_state_dict(saved["optimizer"])
+            for group in self.optimizer.param_groups:
+                group["capturable"] = on_gpu  # of this device, not of the one that saved
+        self.state.restore(saved["state"])
+        self.progress = Progress(**saved["progress"])
+        generators = saved["generators"]
+        torch.set_rng_state(generators["torch"].cpu())
+        if on_gpu != (generators["cuda"] is not None):
+            log.warning("The run changes its kind of device: it goes on with other random numbers.")
+            self.negatives.generator.manual_seed(self.config.train.seed + 1 + self.progress.epoch)
+            return
+        if on_gpu:
+            torch.cuda.set_rng_state(generators["cuda"].cpu(), self.data.device)
+        self.negatives.generator.set_state(generators["negatives"].cpu())
+
+
+def build_model(config: RunConfig, stream: EventStream) -> Model:
+    """The config's model for this stream's widths, with fresh weights."""
+    features = stream.node_features
+    nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
+    make: Any = model_class(config.model)
+    model: Model = make(config.model_options, DataShape(stream.edge_width, nodes))
+    return model
+
+
+def hardware(device: torch.device) -> str:
+    """The device in words."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{platform.processor() or platform.machine()} CPU, {torch.get_num_threads()} threads"

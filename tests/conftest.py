@@ -1,0 +1,45 @@
+"""Fixtures every test module may use."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from contig.events import EventStream
+
+
+@cache
+def _load(path: Path) -> EventStream:
+    from contig.readers import read_events
+
+    return read_events(path)
+
+
+@pytest.fixture(scope="session")
+def real_file() -> Callable[[str], Path]:
+    """``real_file("CollegeMsg.txt")``: that file of the data folder, or a skip that says what is missing."""
+
+    def find(name: str) -> Path:
+        folder = os.environ.get("CONTIG_DATA")
+        if not folder:
+            pytest.skip(f"needs {name}: set CONTIG_DATA to the folder that holds the real streams")
+        path = Path(folder) / name
+        if not path.is_file():
+            pytest.skip(f"needs {name}: the folder in CONTIG_DATA ({folder}) does not hold it")
+        return path
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def real_stream(real_file: Callable[[str], Path]) -> Callable[[str], EventStream]:
+    """``real_stream("mooc")``: the stream in CONTIG_DATA's mooc.parquet, read once, or a skip."""
+
+    def read(name: str) -> EventStream:
+        return _load(real_file(f"{name}.parquet"))
+
+    return read

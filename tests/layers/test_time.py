@@ -1,0 +1,74 @@
+"""The time encoding against its formula, and differences that stay exact at Unix seconds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from contig.layers import TimeEncoding, elapsed
+
+NOW = 1_700_000_000
+
+
+@pytest.mark.parametrize("dim", [1, 4, 7])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_the_encoding_is_its_formula(dim: int, scaled: bool) -> None:
+    phi = TimeEncoding(dim, slowest=1e-3, scaled=scaled)
+    dt = torch.tensor([[0.0, 1.0, 2.5], [17.0, 300.0, -4.0]])
+    pairs = math.ceil(dim / 2)
+    frequency = np.geomspace(1.0, 1e-3, pairs) if pairs > 1 else np.ones(1)
+    angle = dt.double().numpy()[..., None] * frequency
+    waves = np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)[..., :dim]
+    expected = waves / math.sqrt(dim) if scaled else waves
+    np.testing.assert_allclose(phi(dt).detach().numpy(), expected, atol=3e-5)
+
+
+def test_the_default_ladder_runs_from_seconds_to_decades() -> None:
+    frequency = TimeEncoding(6).log_frequency.exp().detach().double().numpy()
+    np.testing.assert_allclose(frequency, [1.0, 10**-4.5, 1e-9], rtol=1e-5)
+
+
+def test_frequencies_learn_by_shares_of_themselves() -> None:
+    """One step of the optimizer on the slowest frequency leaves it slow."""
+    phi = TimeEncoding(4)
+    optimizer = torch.optim.Adam(phi.parameters(), lr=1e-2)
+    phi(torch.tensor([1e6])).sum().backward()
+    optimizer.step()
+    frequency = phi.log_frequency.exp().detach().double()
+    assert 0.98e-9 < frequency[-1] < 1.02e-9
+
+
+@pytest.mark.parametrize("gap", [1, 2, 59, 86_400])
+def test_whole_seconds_count_at_unix_times(gap: int) -> None:
+    later, earlier = torch.tensor([NOW + gap]), torch.tensor([NOW])
+    assert elapsed(later, earlier).tolist() == [float(gap)]
+    assert elapsed(later, earlier).dtype == torch.float32
+    phi = TimeEncoding(4)
+    assert torch.equal(phi(elapsed(later, earlier)), phi(torch.tensor([float(gap)])))
+
+
+@pytest.mark.parametrize("gap", [0.125, 0.5, 1.25])
+def test_fractions_of_a_second_count_at_unix_times(gap: float) -> None:
+    later, earlier = torch.tensor([NOW + gap], dtype=torch.float64), torch.tensor([NOW]).double()
+    assert elapsed(later, earlier).tolist() == [gap]
+
+
+def test_a_fractional_query_of_whole_seconds() -> None:
+    """One time of float64 against integer event times, as a single query against a stream is."""
+    asked = torch.tensor(NOW + 0.25, dtype=torch.float64)
+    assert elapsed(asked, torch.tensor([NOW, NOW - 3])).tolist() == [0.25, 3.25]
+    events = torch.tensor([NOW - 0.5, NOW], dtype=torch.float64)
+    assert elapsed(torch.tensor(NOW + 2), events).tolist() == [2.5, 2.0]
+
+
+def test_gradients_by_finite_differences() -> None:
+    phi = TimeEncoding(5, slowest=0.1).double()
+    dt = torch.tensor([0.3, 1.7], dtype=torch.float64, requires_grad=True)
+
+    def encoded(x: torch.Tensor, log_frequency: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(phi, {"log_frequency": log_frequency}, (x,))
+
+    assert torch.autograd.gradcheck(encoded, (dt, phi.log_frequency))

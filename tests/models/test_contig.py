@@ -1,0 +1,471 @@
+"""ConTIG against a plain twin, its ablations against forced weights, and what observing leaves behind."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from problems import (
+    batch_of,
+    dense_latest,
+    flow,
+    query_times,
+    random_stream,
+    run_over,
+    shape_of,
+    snapshot,
+    stream_of,
+    tiny,
+)
+from torch import Tensor, nn
+
+from contig.batches import schedule
+from contig.errors import ConfigError
+from contig.events import EventStream
+from contig.history import History
+from contig.layers.ode import FACTORS
+from contig.models import DataShape, NodeState
+from contig.models.contig import ConTIG
+
+SCOPES = ["pair", "batch", "all"]
+NOW = 1_700_000_000
+
+
+def contig(stream: EventStream, **settings: Any) -> ConTIG:
+    model = tiny("contig", shape_of(stream), **settings)
+    assert isinstance(model, ConTIG)
+    return model
+
+
+def waves(model: ConTIG, dt: float) -> Tensor:
+    angle = torch.tensor(float(dt)) * model.phi.log_frequency.exp()
+    found = torch.cat([angle.cos(), angle.sin()])[: model.opt.time_dim]
+    return found / math.sqrt(model.opt.time_dim) if model.opt.scaled_time else found
+
+
+class Plain:
+    """ConTIG written out: Python dictionaries, one node at a time, the ODE by matrix exponential."""
+
+    def __init__(self, model: ConTIG, stream: EventStream) -> None:
+        self.model, self.stream = model, stream
+        self.events = list(zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True))
+        self.h = {v: torch.zeros(model.opt.dim) for v in range(stream.num_nodes)}
+        self.last: dict[int, int] = {}
+
+    def features(self, event: int | None) -> Tensor:
+        if self.stream.edge_features is None or event is None:
+            return torch.zeros(self.stream.edge_width)
+        return torch.tensor(self.stream.edge_features[event])
+
+    def partner(self, v: int) -> int | None:
+        if v not in self.last:
+            return None
+        src, dst, _ = self.events[self.last[v]]
+        return dst if v == src else src
+
+    def encoded(self, v: int, as_of: int) -> Tensor:
+        partner, event = self.partner(v), self.last.get(v)
+        other = torch.zeros(self.model.opt.dim) if partner is None else self.h[partner]
+        age = 0 if event is None else as_of - self.events[event][2]
+        parts = [self.h[v], other, self.features(event), waves(self.model, age)]
+        if self.model.node_features is not None:
+            parts.append(self.model.node_features[v])
+        return self.model.encoder(torch.cat(parts))
+
+    def moved(self, members: list[int], as_of: int) -> dict[int, Tensor]:
+        """``H(T)`` in the graph of these nodes and their latest meetings."""
+        place = {v: i for i, v in enumerate(members)}
+        start = torch.stack([self.encoded(v, as_of) for v in members])
+        known = [p if (p := self.partner(v)) in place else None for v in members]
+        graph = dense_latest([None if p is None else place[p] for p in known])
+        ode = self.model.ode
+        end = flow(ode.gate_values(start), graph, ode.beta, start, ode.horizon).float()
+        return dict(zip(members, self.model.norm(end), strict=True))
+
+    def updated(self, nodes: list[int], as_of: int) -> dict[int, Tensor]:
+        partners = {v: p for v in nodes if (p := self.partner(v)) is not None}
+        if self.model.opt.scope == "all":
+            return self.moved(sorted(self.h), as_of)
+        if self.model.opt.scope == "batch":
+            return self.moved(sorted({*nodes, *partners.values()}), as_of)
+        return {v: self._in_its_pair(v, partners.get(v), as_of) for v in nodes}
+
+    def _in_its_pair(self, v: int, partner: int | None, as_of: int) -> Tensor:
+        """Only this node's own latest meeting counts, whoever its partner met since."""
+        start = torch.stack([self.encoded(u, as_of) for u in ([v] if partner is None else [v, partner])])
+        graph = dense_latest([None] if partner is None else [1, 0])
+        ode = self.model.ode
+        end = flow(ode.gate_values(start), graph, ode.beta, start, ode.horizon).float()
+        return self.model.norm(end)[0]
+
+    def past(self, v: int, t: int) -> list[tuple[int, int, int]]:
+        """(other end, event, time) of the last k events before ``t``, the most recent first."""
+        found = [
+            (dst if v == src else src, i, when)
+            for i, (src, dst, when) in enumerate(self.events)
+            if v in (src, dst) and when < t
+        ]
+        return found[::-1][: self.model.opt.neighbors]
+
+    def embed(self, nodes: list[int], times: list[int], as_of: int) -> Tensor:
+        near = [self.past(v, t) for v, t in zip(nodes, times, strict=True)]
+        # a missing event is filled with the node itself, so a shared graph has no more members than these
+        state = self.updated(sorted({*nodes, *(u for past in near for u, _, _ in past)}), as_of)
+        rows = [self.attend(state, v, t, past) for v, t, past in zip(nodes, times, near, strict=True)]
+        return self.model.merge(torch.stack(rows))
+
+    def attend(self, state: dict[int, Tensor], v: int, t: int, past: list[tuple[int, int, int]]) -> Tensor:
+        layer, own = self.model.attention, state[v]
+        asked_at = t if self.model.opt.query_time == "absolute" else 0
+        q = layer.query(torch.cat([own, waves(self.model, asked_at)])).view(layer.heads, -1)
+        if not past:
+            return torch.cat([torch.zeros(layer.inner), own])
+        z = torch.stack(
+            [torch.cat([state[u], self.features(i), waves(self.model, t - when)]) for u, i, when in past]
+        )
+        key, value = (w(z).view(len(past), layer.heads, -1) for w in (layer.key, layer.value))
+        weight = torch.softmax(torch.einsum("hd,khd->hk", q, key) / math.sqrt(q.shape[1]), dim=1)
+        return torch.cat([torch.einsum("hk,khd->hd", weight, value).flatten(), own])
+
+    def observe(self, start: int, stop: int) -> None:
+        events = self.events[start:stop]
+        if events:
+            nodes = sorted({v for src, dst, _ in events for v in (src, dst)})
+            self.h |= {v: x for v, x in self.updated(nodes, events[0][2]).items() if v in nodes}
+            self.last |= {v: start + i for i, event in enumerate(events) for v in event[:2]}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        *({"scope": scope} for scope in SCOPES),
+        {"state_norm": False, "horizon": 0.6},
+        {"query_time": "absolute"},
+        {"scaled_time": True, "beta": 0.5},
+        {"time_dim": 5, "heads": 3, "neighbors": 2},
+    ],
+    ids=str,
+)
+@torch.no_grad()
+def test_the_model_against_a_plain_twin(settings: dict[str, Any]) -> None:
+    stream = random_stream(4, events=18, num_nodes=8, edge_width=3)
+    model = contig(stream, **settings)
+    plain = Plain(model, stream)
+    history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
+    for step in schedule(stream.t, 4):
+        batch = batch_of(history, step.start, step.stop)
+        found = model.embed(state, history, batch.src, batch.t, batch.t[0])
+        expected = plain.embed(batch.src.tolist(), batch.t.tolist(), int(batch.t[0]))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
+        model.observe(state, history, batch_of(history, step.seen, step.see))
+        plain.observe(step.seen, step.see)
+    torch.testing.assert_close(state["h"], torch.stack([plain.h[v] for v in range(8)]), rtol=1e-4, atol=2e-5)
+    assert state["last"].tolist() == [plain.last.get(v, -1) for v in range(8)]
+
+
+@torch.no_grad()
+def test_a_batch_s_graph_ends_at_its_partners() -> None:
+    """Each node of a chain met the one before it, then the next: partners' partners stay outside."""
+    stream = stream_of([(i, i + 1, 10 * i) for i in range(6)], 7)
+    model = contig(stream, scope="batch", neighbors=1)
+    plain, (state, history) = Plain(model, stream), run_over(model, stream, 1)
+    for i in range(6):
+        plain.observe(i, i + 1)
+    time = torch.tensor([99])
+    for v in range(7):
+        found = model.embed(state, history, torch.tensor([v]), time, time[0])
+        torch.testing.assert_close(found, plain.embed([v], [99], 99), rtol=1e-4, atol=2e-5)
+
+
+@torch.no_grad()
+def test_node_features_enter_the_encoder() -> None:
+    stream = random_stream(5, events=12, num_nodes=7, edge_width=0)
+    features = torch.randn(7, 2, generator=torch.Generator().manual_seed(0))
+    model = tiny("contig", DataShape(0, features))
+    assert isinstance(model, ConTIG)
+    plain, (state, history) = Plain(model, stream), run_over(model, stream, 3)
+    for step in schedule(stream.t, 3):
+        plain.observe(step.seen, step.see)
+    nodes, (times, as_of) = torch.arange(7), query_times(history, 7)
+    expected = plain.embed(nodes.tolist(), times.tolist(), int(as_of))
+    found = model.embed(state, history, nodes, times, as_of)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
+
+
+@torch.no_grad()
+def test_nodes_that_come_later_have_features_of_zero() -> None:
+    stream = random_stream(5, events=12, num_nodes=7, edge_width=0)
+    known = torch.randn(7, 2, generator=torch.Generator().manual_seed(0))
+    few, all_of_them = (
+        tiny("contig", DataShape(0, f)) for f in (known, torch.cat([known, torch.zeros(3, 2)]))
+    )
+    found = []
+    for model in (few, all_of_them):
+        state, history = run_over(model, stream, 3)
+        state.grow(10)
+        nodes, (times, as_of) = torch.arange(10), query_times(history, 10)
+        found.append(model.embed(state, history, nodes, times, as_of))
+    assert torch.equal(*found)
+
+
+# -- ablations ----------------------------------------------------------------------------------------------
+
+
+def embeddings(model: ConTIG, stream: EventStream) -> tuple[Tensor, Tensor]:
+    """Embeddings of every node after the stream, and the state that gave them."""
+    state, history = run_over(model, stream, 4)
+    nodes = torch.arange(stream.num_nodes)
+    times, as_of = query_times(history, stream.num_nodes)
+    with torch.no_grad():
+        return model.embed(state, history, nodes, times, as_of), state["h"]
+
+
+def same(a: ConTIG, b: ConTIG, stream: EventStream) -> bool:
+    pairs = zip(embeddings(a, stream), embeddings(b, stream), strict=True)
+    return all(torch.allclose(x, y, rtol=1e-5, atol=1e-6) for x, y in pairs)
+
+
+def force_gate(model: ConTIG, factor: int, bias: float) -> None:
+    """Fix one gate at ``sigmoid(bias)`` for every node."""
+    rows = slice(factor * model.opt.dim, (factor + 1) * model.opt.dim)
+    assert model.ode.gates is not None
+    with torch.no_grad():
+        model.ode.gates.weight[rows] = 0
+        model.ode.gates.bias[rows] = bias
+
+
+def twins(stream: EventStream, without: str, scope: str, **settings: Any) -> tuple[ConTIG, ConTIG]:
+    """The full model and the ablated one, with the same weights wherever both have them."""
+    full, ablated = contig(stream, scope=scope, **settings), contig(stream, scope=scope, without=without)
+    ablated.load_state_dict(full.state_dict(), strict=False)
+    return full, ablated
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("factor", FACTORS)
+def test_without_a_factor_is_its_gate_closed(factor: str, scope: str) -> None:
+    stream = random_stream(6)
+    full, ablated = twins(stream, factor, scope)
+    assert not same(full, ablated, stream)
+    force_gate(full, FACTORS.index(factor), -1e4)
+    assert same(full, ablated, stream)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_without_adaptive_is_every_gate_open(scope: str) -> None:
+    stream = random_stream(6)
+    full, ablated = twins(stream, "adaptive", scope)
+    assert not same(full, ablated, stream)
+    for factor in range(3):
+        force_gate(full, factor, 1e4)
+    assert same(full, ablated, stream)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_without_update_is_a_horizon_of_nothing(scope: str) -> None:
+    stream = random_stream(6)
+    full, ablated = twins(stream, "update", scope)
+    assert not same(full, ablated, stream)
+    short, _ = twins(stream, "update", scope, horizon=1e-9)
+    short.load_state_dict(full.state_dict())
+    assert same(short, ablated, stream)
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@torch.no_grad()
+def test_without_transform_is_the_state_itself(scope: str) -> None:
+    stream = random_stream(6)
+    full, ablated = twins(stream, "transform", scope)
+    assert not same(full, ablated, stream)
+    state, history = run_over(full, stream, 4)
+    nodes, (times, as_of) = torch.tensor([4, 0, 4, 7]), query_times(history, 4)
+    members = torch.unique(nodes)
+    moved = full.updated(state, history, members, as_of)[torch.searchsorted(members, nodes)]
+    torch.testing.assert_close(ablated.embed(state, history, nodes, times, as_of), moved)
+
+
+def test_ablations_add_up() -> None:
+    stream = random_stream(6)
+    full, ablated = twins(stream, "latest,neighbor", "pair")
+    force_gate(full, 0, -1e4)
+    assert not same(full, ablated, stream)
+    force_gate(full, 1, -1e4)
+    assert same(full, ablated, stream)
+
+
+def test_an_unknown_ablation_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"'neighbour'\. Did you mean 'neighbor'"):
+        contig(random_stream(0), without="neighbour")
+
+
+# -- solvers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize(("solver", "atol"), [("dopri5", 1e-4), ("rk4", 1e-3)])
+def test_other_solvers_embed_the_same(solver: str, atol: float, scope: str) -> None:
+    stream = random_stream(7, events=20)
+    series, other = contig(stream, scope=scope), contig(stream, scope=scope, solver=solver)
+    for a, b in zip(embeddings(series, stream), embeddings(other, stream), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=atol)
+
+
+def test_one_meeting_is_the_same_in_every_scope() -> None:
+    """As long as every node has met one other at most, the graphs of all scopes are those of pairs."""
+    stream = stream_of([(0, 1, 2), (2, 3, 3), (5, 5, 4)], 7)
+    found = [embeddings(contig(stream, scope=scope), stream) for scope in SCOPES]
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+# -- time ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_only_differences_of_time_count(scope: str) -> None:
+    """The same stream at Unix seconds gives the same embeddings, bit for bit."""
+    stream = random_stream(9)
+    model = contig(stream, scope=scope)
+    later = replace(stream, t=stream.t + NOW)
+    for a, b in zip(embeddings(model, stream), embeddings(model, later), strict=True):
+        assert torch.equal(a, b)
+
+
+@torch.no_grad()
+def test_fractions_of_a_second_count_at_unix_times() -> None:
+    def found(start: float, gap: float) -> Tensor:
+        stream = stream_of([(0, 1, start), (1, 2, start + 0.5)], 4, float_times=True)
+        model = contig(stream)
+        state, history = run_over(model, stream, 1)
+        time = torch.tensor([start + 0.5 + gap], dtype=torch.float64)
+        return model.embed(state, history, torch.tensor([1]), time, time[0])
+
+    assert torch.equal(found(0.0, 0.25), found(float(NOW), 0.25))
+    assert not torch.allclose(found(float(NOW), 0.25), found(float(NOW), 0.375))
+
+
+@torch.no_grad()
+def test_a_second_more_counts_at_unix_times() -> None:
+    stream = replace(random_stream(9), t=random_stream(9).t + NOW)
+    model = contig(stream)
+    state, history = run_over(model, stream, 4)
+    (time, _), nodes = query_times(history, 1), torch.tensor([0])
+    a, b = (model.embed(state, history, nodes, time + s, time[0] + s) for s in (0, 1))
+    assert not torch.allclose(a, b, atol=1e-4)
+
+
+# -- observing ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+@torch.no_grad()
+def test_observing_moves_the_nodes_of_the_batch_alone(scope: str) -> None:
+    """Nodes 1 and 3 occur twice, node 5 meets itself; 0, 4, 6 and 7 do not occur."""
+    known = [(0, 1, 1), (4, 3, 2), (5, 6, 2), (2, 7, 4)]
+    stream = stream_of([*known, (1, 3, 9), (2, 1, 9), (5, 5, 10), (3, 2, 12)], 8)
+    model = contig(stream, scope=scope)
+    history, state = History.from_stream(stream), model.new_state(8)
+    model.observe(state, history, batch_of(history, 0, 4))
+    before = snapshot(state)
+    nodes = torch.tensor([1, 2, 3, 5])
+    expected = model.updated(state, history, nodes, torch.tensor(9))  # the batch's first time
+
+    model.observe(state, history, batch_of(history, 4, 8))
+    others = torch.tensor([0, 4, 6, 7])
+    torch.testing.assert_close(state["h"][nodes], expected, rtol=0, atol=0)
+    assert torch.equal(state["h"][others], before["h"][others])
+    assert bool((state["h"][nodes] != before["h"][nodes]).any(dim=1).all())
+    assert state["last"].tolist() == [0, 5, 7, 7, 1, 6, 2, 3]
+
+
+def test_states_stay_bounded_thanks_to_the_norm() -> None:
+    """With weights as training may make them; a LayerNorm of width 6 cannot exceed sqrt(5)."""
+    stream = random_stream(3, events=120, num_nodes=7, edge_width=0)
+    largest = {}
+    for norm in (True, False):
+        model = contig(stream, state_norm=norm)
+        with torch.no_grad():
+            model.encoder.weight.mul_(4)
+        largest[norm] = float(run_over(model, stream, 5)[0]["h"].abs().max())
+    assert largest[True] <= 5**0.5
+    assert largest[False] > 1000
+
+
+# -- learning -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+def test_gradients_reach_every_weight_and_no_state(scope: str) -> None:
+    stream = random_stream(4)
+    model = contig(stream, scope=scope).train()
+    state, history = run_over(model, stream, 4)
+    nodes, (times, as_of) = torch.arange(9), query_times(history, 9)
+    logits = model.link(state, history, nodes, nodes.flip(0).unsqueeze(1), times, as_of)
+    nn.functional.softplus(logits).sum().backward()
+    for name, weight in model.named_parameters():
+        assert weight.grad is not None, name
+        assert bool(torch.isfinite(weight.grad).all()), name
+        assert bool((weight.grad != 0).any()), name
+    assert not state["h"].requires_grad
+
+
+def test_gradients_by_finite_differences() -> None:
+    """Of a link's score, through decoder, attention, ODE and encoder, by a step along the gradient."""
+    stream = random_stream(4)
+    model = contig(stream)
+    state, history = run_over(model, stream, 4)
+    nodes, (times, as_of) = torch.tensor([1, 2, 3]), query_times(history, 3)
+
+    def score() -> Tensor:
+        return model.link(state, history, nodes, nodes.flip(0).unsqueeze(1), times, as_of).sum()
+
+    for name, weight in model.named_parameters():
+        if name == "phi.log_frequency":
+            continue  # float32 does not resolve what a step of the slow frequencies does
+        model.zero_grad()
+        score().backward()
+        assert weight.grad is not None
+        size = float(weight.grad.norm())
+        if size < 1e-4:
+            continue
+        step = 2e-3 * weight.grad / size
+        with torch.no_grad():
+            weight += step
+            up = float(score())
+            weight -= 2 * step
+            down = float(score())
+            weight += step
+        assert (up - down) / 4e-3 == pytest.approx(size, rel=0.05), name
+
+
+def test_a_state_carried_on_needs_no_gradient() -> None:
+    stream = random_stream(4)
+    model = contig(stream).train()
+    state: NodeState = model.new_state(stream.num_nodes)
+    history = History.from_stream(stream)
+    model.observe(state, history, batch_of(history, 0, 9))
+    assert state["h"].grad_fn is None
+    assert np.isfinite(state["h"].numpy()).all()
+
+
+@pytest.mark.parametrize("scope", ["pair", "all", "batch"])
+@pytest.mark.parametrize("solver", ["series", "rk4", "dopri5"])
+def test_path_leads_from_the_encoding_to_the_updated_state(scope: str, solver: str) -> None:
+    stream = random_stream(seed=5)
+    model = tiny("contig", shape_of(stream), scope=scope, solver=solver)
+    assert isinstance(model, ConTIG)
+    state, history = run_over(model, stream, 4)
+    nodes, now = torch.tensor([0, 3, 5]), history.events["t"][-1] + 2
+    path = model.path(state, history, nodes, now, 9)
+    assert path is not None
+    with torch.no_grad():
+        first = model.norm(model.encode(state, history, nodes, now))
+        last = model.updated(state, history, nodes, now)
+    torch.testing.assert_close(path[0], first)
+    torch.testing.assert_close(path[-1], last)
+    assert not torch.allclose(path[0], path[-1])

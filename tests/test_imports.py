@@ -1,0 +1,153 @@
+"""Imports point one way, stay within the declared packages, and leave the heavy ones for later."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SRC = ROOT / "src"
+MODULES = sorted((SRC / "contig").rglob("*.py"))
+
+# A module may import from those above it and from its own package, nothing else.
+ORDER = (
+    "errors",
+    "files",
+    "options",
+    "columns",
+    "events",
+    "readers",
+    "synthetic",
+    "downloads",
+    "datasets",
+    "splits",
+    "batches",
+    "history_loops",
+    "history",
+    "negatives",
+    "summary",
+    "plots",
+    "layers",
+    "models",
+    "tasks",
+    "training",
+    "experiments",
+    "live",
+    "cli",
+    "__main__",
+)
+# Modules that others import only where the extra they need is installed.
+NEEDS_EXTRA = {"contig.history_loops": ["fast"]}
+HEAVY = {"torch", "numba", "matplotlib", "sklearn", "scipy", "pandas", "torch_geometric", "torchdiffeq"}
+
+
+def dotted(path: Path) -> str:
+    """src/contig/layers/ode.py -> contig.layers.ode; a package's __init__.py keeps that name."""
+    return ".".join(path.relative_to(SRC).with_suffix("").parts)
+
+
+def imported(tree: ast.AST, module: str) -> Iterator[str]:
+    """Every dotted name that the code of ``module`` imports, lazily or not."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            up = module.split(".")[: -node.level] if node.level else []
+            base = ".".join([*up, *filter(None, [node.module])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def wrong_way(source: str, module: str) -> list[str]:
+    """The imports of ``module`` that do not point up the list."""
+    layer = module.split(".")[1]
+    assert layer in ORDER, f"{module}: give contig.{layer} its place in ORDER"
+    allowed = {"__version__", *ORDER[: ORDER.index(layer) + 1]}
+    own = [name for name in imported(ast.parse(source), module) if name.split(".")[0] == "contig"]
+    return [name for name in own if name.split(".")[1:2] == [] or name.split(".")[1] not in allowed]
+
+
+@pytest.mark.parametrize("path", [p for p in MODULES if p != SRC / "contig/__init__.py"], ids=dotted)
+def test_imports_point_one_way(path: Path) -> None:
+    assert wrong_way(path.read_text("utf-8"), dotted(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "wrong"),
+    [
+        ("contig.events", "from contig.history import History", ["contig.history.History"]),
+        ("contig.events", "def f():\n    import contig.cli", ["contig.cli"]),
+        ("contig.events", "import contig", ["contig"]),
+        ("contig.layers.ode", "from contig import History, errors", ["contig.History"]),
+        ("contig.layers.ode", "from ..models import registry", ["contig.models.registry"]),
+        ("contig.layers.__init__", "from .ode import solve\nfrom ..events import EventStream", []),
+        ("contig.cli.main", "from contig import __version__\nfrom . import table\nimport numpy", []),
+    ],
+)
+def test_the_direction_check_sees_every_form_of_import(module: str, source: str, wrong: list[str]) -> None:
+    assert wrong_way(source, module) == wrong
+
+
+def distributions(*extras: str) -> set[str]:
+    """The distributions that pyproject.toml asks for, in the core and in some extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    asked = [*project["dependencies"], *(r for e in extras for r in project["optional-dependencies"][e])]
+    return {re.split(r"[\[<>=!~; ]", requirement)[0].lower() for requirement in asked}
+
+
+def undeclared(nodes: list[ast.stmt], module: str, known: set[str]) -> set[str]:
+    """Third-party packages imported somewhere in ``nodes`` that ``known`` does not cover."""
+    tops = {name.split(".")[0] for name in imported(ast.Module(nodes, []), module)}
+    others = tops - set(sys.stdlib_module_names) - {"contig"}
+    provided = packages_distributions()
+    return {top for top in others if not known & {d.lower() for d in provided.get(top, [])}}
+
+
+def runtime(tree: ast.Module) -> list[ast.stmt]:
+    """The statements of a module less its ``if TYPE_CHECKING`` blocks."""
+    return [n for n in tree.body if not (isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test))]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=dotted)
+def test_third_party_imports_are_declared(path: Path) -> None:
+    """On import a module needs core dependencies only; inside functions the extras may be used too."""
+    body = runtime(ast.parse(path.read_text("utf-8")))
+    at_import = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
+    extras = NEEDS_EXTRA.get(dotted(path), [])
+    assert undeclared(at_import, dotted(path), distributions(*extras)) == set()
+    assert undeclared(body, dotted(path), distributions("samples", "solvers", "baselines", "fast")) == set()
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """The top-level packages that a fresh interpreter imports to run this."""
+    command = [sys.executable, "-X", "importtime", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    names = re.findall(r"^import time:.*\|\s*([\w.]+)$", done.stderr, re.MULTILINE)
+    return {name.split(".")[0] for name in names}
+
+
+def test_the_load_check_sees_what_is_loaded() -> None:
+    assert "sqlite3" in loaded_by("-c", "import sqlite3.dbapi2")
+
+
+def test_the_data_layer_does_without_heavy_packages() -> None:
+    light = "import contig.events, contig.readers, contig.datasets, contig.summary"
+    assert loaded_by("-c", light) & HEAVY == set()
+
+
+@pytest.mark.parametrize("command", [[], ["inspect"], ["datasets"], ["train"], ["trajectory"]], ids=" ".join)
+def test_help_does_without_heavy_packages(command: list[str]) -> None:
+    assert loaded_by("-m", "contig", *command, "--help") & HEAVY == set()
+
+
+def test_the_installed_script_does_without_heavy_packages() -> None:
+    script = Path(sys.executable).with_name("contig")
+    assert loaded_by(str(script), "--help") & HEAVY == set()

@@ -1,0 +1,126 @@
+"""Options: each type is parsed from text and from JSON's values, and what does not fit is named."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import pytest
+
+from contig.errors import ConfigError
+from contig.models import MODELS, model_class
+from contig.options import as_dict, describe, option, parse_settings, set_options
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One option of every type."""
+
+    width: int = option(10, "a whole number")
+    rate: float = option(0.5, "a number")
+    norm: bool = option(True, "a switch")
+    word: str = option("plain", "a text")
+    scope: Literal["pair", "batch", "all"] = option("pair", "a choice")
+    window: float | None = option(None, "a number or nothing")
+    limit: int | None = option(3, "a whole number or nothing")
+    without: tuple[Literal["update", "transform"], ...] = option((), "some of a choice")
+    sizes: tuple[int, ...] = option((1, 2), "some numbers")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("width", "12", 12),
+        ("width", 12.0, 12),
+        ("width", " 7 ", 7),
+        ("rate", "3e-4", 3e-4),
+        ("rate", 2, 2.0),
+        ("norm", "false", False),
+        ("norm", "Yes", True),
+        ("norm", "off", False),
+        ("norm", 0, False),
+        ("norm", True, True),
+        ("word", "none", "none"),
+        ("scope", "all", "all"),
+        ("window", "none", None),
+        ("window", "None", None),
+        ("window", None, None),
+        ("window", "86400", 86400.0),
+        ("limit", "none", None),
+        ("limit", "4", 4),
+        ("without", "", ()),
+        ("without", "transform", ("transform",)),
+        ("without", "transform,update", ("transform", "update")),
+        ("without", "transform, update,", ("transform", "update")),
+        ("without", ["update"], ("update",)),
+        ("sizes", "80,10", (80, 10)),
+        ("sizes", (3,), (3,)),
+    ],
+)
+def test_a_value_is_read_by_its_type(name: str, given: Any, expected: Any) -> None:
+    found = getattr(set_options(Sample(), {name: given}), name)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"widht": 3}, "Unknown option 'widht'. Did you mean 'width'"),
+        ({"zzz": 3}, "Known: limit, norm, rate, scope, sizes, width, window, without, word"),
+        ({"width": "ten"}, "width='ten' is not a whole number; give a value such as 10"),
+        ({"width": "1.5"}, "width='1.5' is not a whole number"),
+        ({"width": 1.5}, "width=1.5 is not a whole number"),
+        ({"width": float("inf")}, "width=inf is not a whole number"),
+        ({"width": None}, "width=None is not a whole number"),
+        ({"rate": "fast"}, "rate='fast' is not a number; give a value such as 3e-4"),
+        ({"norm": "maybe"}, "norm='maybe' is not true or false"),
+        ({"scope": "al"}, r"Unknown value for scope 'al'. Did you mean 'all'\?"),
+        ({"window": "long"}, "window='long' is not a number"),
+        ({"without": "transfrom"}, r"Unknown value for without 'transfrom'. Did you mean 'transform'\?"),
+        ({"sizes": "1,b"}, "sizes='b' is not a whole number"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_a_cure(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        set_options(Sample(), settings)
+
+
+def test_what_is_not_set_stays() -> None:
+    start = Sample(width=99)
+    changed = set_options(start, {"rate": "1"})
+    assert changed == Sample(width=99, rate=1.0)
+    assert start == Sample(width=99)  # the given config is left as it was
+
+
+def test_settings_from_the_command_line() -> None:
+    pairs = ["lr=3e-4", " scope = all", "without=", "note=a=b"]
+    assert parse_settings(pairs) == {"lr": "3e-4", "scope": "all", "without": "", "note": "a=b"}
+
+
+@pytest.mark.parametrize("pair", ["lr", "=3", " =3", ""])
+def test_a_setting_without_a_key_or_sign_is_refused(pair: str) -> None:
+    with pytest.raises(ConfigError, match="key=value"):
+        parse_settings([pair])
+
+
+def test_describe_tells_everything() -> None:
+    rows = {row["name"]: row for row in describe(Sample(width=4))}
+    assert list(rows) == [f.name for f in fields(Sample)]
+    assert rows["width"] == {"name": "width", "type": "int", "default": 4, "help": "a whole number"}
+    assert rows["scope"]["type"] == "pair | batch | all"
+    assert rows["window"]["type"] == "float | None"
+
+
+def test_a_config_survives_json() -> None:
+    config = set_options(Sample(), {"without": "update", "window": 2.5, "sizes": "4,5"})
+    kept = json.loads(json.dumps(as_dict(config)))
+    assert set_options(Sample(), kept) == config
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_model_s_options_explain_themselves_and_survive_json(name: str) -> None:
+    config = model_class(name).options()
+    assert all(row["help"] for row in describe(config))
+    assert set_options(config, json.loads(json.dumps(as_dict(config)))) == config

@@ -1,0 +1,115 @@
+"""What the repository itself must keep: no data, one version, a typed package, no private paths."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import contig
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = {
+    ".parquet",
+    ".feather",
+    ".arrow",
+    ".npz",
+    ".npy",
+    ".pt",
+    ".pth",
+    ".pkl",
+    ".safetensors",
+    ".gz",
+    ".zip",
+}
+TABLES = {".csv", ".tsv", ".txt", ".json", ".jsonl"}  # small ones serve tests
+
+# Written so that this file does not match itself.
+PRIVATE = {
+    "a machine's own path": r"(?<![\w.:/*-])/(?:work|home|root|Users|opt)/",
+    "a folder outside the repository": r"\.\./(?:shared)",
+    "a package registry": r"(?:pypi)\.org|(?:pythonhosted)\.org|(?:download\.pytorch)\.org",
+}
+EXEMPT = {".ci/run": {"a folder outside the repository"}}
+
+
+@pytest.fixture(scope="module")
+def files() -> list[str]:
+    """What git tracks or would add."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_no_data_is_committed(files: list[str]) -> None:
+    sizes = {name: (ROOT / name).stat().st_size for name in files}
+    assert [name for name in files if Path(name).suffix in DATA] == []
+    assert [name for name in files if Path(name).suffix in TABLES and sizes[name] > 50_000] == []
+    assert [name for name in files if sizes[name] > 1_000_000] == []
+
+
+def private(text: str) -> set[str]:
+    return {what for what, pattern in PRIVATE.items() if re.search(pattern, text)}
+
+
+def test_no_private_path_is_named(files: list[str]) -> None:
+    texts = {name: (ROOT / name).read_text("utf-8", errors="ignore") for name in files}
+    named = {
+        name: found for name, text in texts.items() if (found := private(text) - EXEMPT.get(name, set()))
+    }
+    assert named == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("see /" + "work/main", "a machine's own path"),
+        ("'/" + "home/someone/data'", "a machine's own path"),
+        ("cd ..", None),
+        ("data = root / '..' / '../" + "shared/data'", "a folder outside the repository"),
+        ("https://example.com/" + "home/page", None),
+        ("https://py" + "pi.org/simple", "a package registry"),
+    ],
+)
+def test_the_path_check_sees_what_it_must(text: str, found: str | None) -> None:
+    assert private(text) == ({found} if found else set())
+
+
+def project() -> dict[str, str]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return dict(tomllib.load(file)["project"])
+
+
+def test_the_version_is_one() -> None:
+    assert contig.__version__ == project()["version"]
+
+
+def test_the_changelog_speaks_of_the_version() -> None:
+    headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
+    assert project()["version"] in headings
+
+
+def test_the_setup_pins_the_torch_that_the_constraints_pin() -> None:
+    pinned = re.findall(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE)
+    asked = re.findall(r"\btorch==(\S+)", (ROOT / "Makefile").read_text("utf-8"))
+    assert len(pinned) == 1
+    assert set(asked) == set(pinned)
+
+
+def test_the_wheel_holds_the_whole_package(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=120)
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    source = ROOT / "src"
+    wanted = {p.relative_to(source).as_posix() for p in (source / "contig").rglob("*") if p.is_file()}
+    assert "contig/py.typed" in packed
+    assert {w for w in wanted if "__pycache__" not in w} - packed == set()
+    assert any(name.endswith("licenses/LICENSE") for name in packed)

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from trained import TINY, same, tiny_stream
+
+from contig.events import EventStream
+from contig.splits import chronological_split
+from contig.training.config import RunConfig
+from contig.training.session import Data, Session, hardware
+
+CPU = torch.device("cpu")
+
+
+def session(stream: EventStream, **settings: Any) -> Session:
+    config = RunConfig.of("contig", {**TINY, **settings})
+    return Session(Data.prepare(stream, config, CPU), config)
+
+
+def through_a_file(snapshot: dict[str, Any]) -> dict[str, Any]:
+    file = io.BytesIO()
+    torch.save(snapshot, file)
+    file.seek(0)
+    content: dict[str, Any] = torch.load(file, weights_only=True)
+    return content
+
+
+def steps(of: Session, count: int) -> list[float]:
+    return [of.train_step().item() for _ in range(count)]
+
+
+def test_a_snapshot_holds_everything_that_moves(stream: EventStream) -> None:
+    one = session(stream)
+    steps(one, 4)
+    snapshot = through_a_file(one.snapshot())
+    assert set(snapshot) == {"weights", "optimizer", "state", "generators", "progress"}
+    assert same(snapshot["weights"], dict(one.model.state_dict()))
+    moments = snapshot["optimizer"]["state"]
+    assert len(moments) == len(list(one.model.parameters()))
+    assert all(m["step"] == 4 and m["exp_avg_sq"].abs().sum() >= 0 for m in moments.values())
+    assert same(snapshot["state"]["rows"], dict(one.state.rows))
+    train = chronological_split(stream).train
+    observed = int(np.count_nonzero(stream.t[train] < stream.t[train[4 * 30]]))
+    assert snapshot["state"]["position"] == train[observed - 1] + 1
+    assert torch.equal(snapshot["generators"]["torch"], torch.get_rng_state())
+    assert torch.equal(snapshot["generators"]["negatives"], one.negatives.generator.get_state())
+    assert snapshot["progress"]["step"] == 4
+
+
+def test_a_restored_session_goes_on_as_the_first(stream: EventStream) -> None:
+    one = session(stream)
+    steps(one, 3)
+    snapshot = through_a_file(one.snapshot())
+    expected = steps(one, 4)
+    end = through_a_file(one.snapshot())
+    two = session(stream)
+    steps(two, 1)
+    torch.manual_seed(99)
+    two.restore(snapshot)
+    assert steps(two, 4) == expected
+    assert same(through_a_file(two.snapshot()), end)
+
+
+@pytest.mark.parametrize("part", ["weights", "optimizer", "state", "torch", "negatives", "progress"])
+def test_no_part_of_a_snapshot_could_be_left_out(part: str, stream: EventStream) -> None:
+    """With any one part of another moment the session goes on differently."""
+    one = session(stream)
+    steps(one, 1)
+    early = through_a_file(one.snapshot())
+    steps(one, 2)
+    snapshot = through_a_file(one.snapshot())
+    expected = steps(one, 3)
+    where = snapshot["generators"] if part in ("torch", "negatives") else snapshot
+    where[part] = early["generators"][part] if part in ("torch", "negatives") else early[part]
+    two = session(stream)
+    two.restore(snapshot)
+    assert steps(two, 3) != expected
+
+
+def test_hidden_nodes_are_not_learned_from(stream: EventStream) -> None:
+    """A whole epoch leaves the states of new nodes blank and draws no destination that is one."""
+    one = session(stream)
+    new = torch.from_numpy(one.data.split.new_nodes)
+    assert 0 < int(new.sum()) < stream.num_nodes
+    assert not set(one.negatives.destinations.tolist()) & set(new.nonzero().flatten().tolist())
+    one.begin_epoch()
+    steps(one, len(one.steps))
+    assert torch.all(one.state["last"][new] == -1)
+    assert torch.all(one.state["h"][new] == 0)
+    assert torch.all(one.state["last"][~new] >= 0)
+
+
+def test_an_epoch_begins_with_nothing_observed(stream: EventStream) -> None:
+    one = session(stream)
+    steps(one, 3)
+    one.begin_epoch()
+    assert (one.progress.step, one.progress.loss, one.state.position) == (0, 0.0, 0)
+    assert torch.all(one.state["last"] == -1)
+
+
+def test_the_device_in_words() -> None:
+    assert hardware(CPU).endswith(f"CPU, {torch.get_num_threads()} threads")
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize(("first", "second"), [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")])
+def test_a_run_may_change_its_device(first: str, second: str, tmp_path: Any) -> None:
+    from contig.training.fit import fit, resume
+
+    settings = {**TINY, "batch_size": 10}  # many steps, so that graphs are captured
+    fit(tiny_stream(), out=tmp_path / "run", device=first, epochs=1, show=False, **settings)
+    before = torch.load(tmp_path / "run" / "checkpoint.pt", map_location="cpu", weights_only=True)
+    run = resume(tmp_path / "run", device=second, epochs=3, show=False)
+    assert [row["epoch"] for row in run.metrics["epochs"]] == [0, 1, 2]
+    after = torch.load(tmp_path / "run" / "checkpoint.pt", map_location="cpu", weights_only=True)
+    assert after["optimizer"]["state"][0]["step"] == 3 * before["optimizer"]["state"][0]["step"]
