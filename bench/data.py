@@ -38,7 +38,7 @@ from contig.synthetic import synthetic
 
 K = 15  # neighbours a lookup asks for, as in the paper
 BATCH = 200  # events, as in the paper
-CALLS = {600: 40, 10_000: 10, 100_000: 2}  # queries in one call: calls in one repeat
+CALLS = {600: 200, 10_000: 12, 100_000: 2}  # queries in one call: calls in one repeat
 PACKAGES = ("contig", "torch", "numpy", "numba", "pandas", "pyarrow", "torch-geometric")
 
 Work = Callable[[], Any]

@@ -87,8 +87,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-all": ("contig", {"scope": "all"}),
     "contig-batch": ("contig", {"scope": "batch"}),
     "contig-without-transform": ("contig", {"without": "transform", "scope": "all"}),
+    "tgat-two-layers": ("tgat", {"layers": 2}),
     "edgebank-window": ("edgebank", {"window": 7.5}),
 }
+STATES_ALONE = {"contig-without-transform", "jodie", "dyrep"}  # an embedding looks up no past events
 COUPLED = {"contig-batch"}  # the queries of one call share a graph, so they answer for one another
 
 

@@ -19,7 +19,9 @@ def test_the_new_content_takes_the_name_at_the_end(tmp_path: Path) -> None:
         assert not target.exists()
         assert part.parent == target.parent  # on the same disk, so that the last step cannot be halved
         assert part.suffix == ".txt"  # some writers go by it
+        number = part.stat().st_ino
     assert target.read_text() == "new"
+    assert target.stat().st_ino == number  # renamed, not copied
     assert names(target.parent) == ["x.txt"]
     assert target.stat().st_mode & 0o777 == 0o644
 

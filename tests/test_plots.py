@@ -348,6 +348,13 @@ def test_the_events_of_the_node_are_marked() -> None:
     assert f"{len(met)} events" in figure.axes[0].texts[1].get_text()
 
 
+def test_a_point_at_an_events_very_time_does_not_know_of_it() -> None:
+    stream = EventStream.from_arrays([0, 0, 1], [7, 8, 9], [10, 20, 25])
+    figure = travel(stream, np.array([0.0, 10.0, 15.0, 20.0, 30.0]), flat_path(5, 3)[1], node=0)
+    marks = np.asarray(figure.axes[1].collections[2].get_offsets())
+    np.testing.assert_allclose(marks, shown_path(figure)[[2, 4]])
+
+
 def test_a_dated_path() -> None:
     start = 1_600_000_000  # 13 September 2020
     figure = travel(some_stream(start), np.linspace(start, start + 10 * DAY, 12), flat_path(12, 4)[1])

@@ -106,7 +106,7 @@ def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
     told = {key: value for key, value in answer.json.items() if key not in ("run", "compare")}
     assert told == RunFolder("runs/visits-contig-9").metrics()
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
-    rule = fit(stream, "edgebank", show=False, batch_size=TINY["batch_size"])
+    rule = fit(stream, "edgebank", out="rule", show=False, batch_size=TINY["batch_size"])
     assert numbers(answer.json["compare"]["edgebank"]) == numbers(rule.metrics)
     assert "epoch   1  loss" in answer.err
 

@@ -116,10 +116,10 @@ class Plain:
         # a missing event is filled with the node itself, so a shared graph has no more members than these
         state = self.updated(sorted({*nodes, *(u for past in near for u, _, _ in past)}), as_of)
         rows = [self.attend(state, v, t, past) for v, t, past in zip(nodes, times, near, strict=True)]
-        return self.model.merge(torch.stack(rows))
+        return self.model.readout.merge(torch.stack(rows))
 
     def attend(self, state: dict[int, Tensor], v: int, t: int, past: list[tuple[int, int, int]]) -> Tensor:
-        layer, own = self.model.attention, state[v]
+        layer, own = self.model.readout.attention, state[v]
         asked_at = t if self.model.opt.query_time == "absolute" else 0
         q = layer.query(torch.cat([own, waves(self.model, asked_at)])).view(layer.heads, -1)
         if not past:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import logging
 import re
+from pathlib import Path
 
 import pytest
 from trained import TINY
@@ -46,11 +47,14 @@ def test_silence(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture
 
 
 def test_bars_on_a_terminal(
-    stream: EventStream, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stream: EventStream,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
-    fit(stream, epochs=2, **TINY)
+    fit(stream, out=tmp_path / "run", epochs=2, **TINY)
     out, err = capsys.readouterr()
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err)
     assert out == ""

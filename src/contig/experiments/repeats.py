@@ -101,7 +101,7 @@ def _run(job: Job, device: str) -> None:
 
 def collect(jobs: Sequence[Job]) -> list[Row]:
     """One row for each recipe of which at least one run is done."""
-    recipes = list(dict.fromkeys((job.recipe.name for job in jobs)))
+    recipes = list(dict.fromkeys(job.recipe.name for job in jobs))
     rows = []
     for name in recipes:
         done = [job for job in jobs if job.recipe.name == name and job.done]

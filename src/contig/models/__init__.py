@@ -10,6 +10,10 @@ from contig.models.state import NodeState
 
 _HOME = {
     "contig": "contig.models.contig:ConTIG",
+    "tgn": "contig.models.tgn:TGN",
+    "jodie": "contig.models.jodie:JODIE",
+    "dyrep": "contig.models.dyrep:DyRep",
+    "tgat": "contig.models.tgat:TGAT",
     "edgebank": "contig.models.edgebank:EdgeBank",
 }
 

@@ -20,17 +20,18 @@ encoder beside ``h_v`` instead of being its initial value, so that their width i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import GatedODE, PairDecoder, TemporalAttention, TimeEncoding, elapsed
+from contig.layers import GatedODE, elapsed
 from contig.layers.ode import Coupling, Factor, Solver, latest_graph, pair_graph
-from contig.models.contract import DataShape, EventBatch, Model, distinct
+from contig.models.contract import DataShape, distinct
+from contig.models.embedding import AttentionReadout
+from contig.models.memory import AttentiveMemory
 from contig.models.state import NodeState
 from contig.options import option
 
@@ -62,30 +63,17 @@ class ConTIGOptions:
     without: tuple[Part, ...] = option((), "parts left out, the paper's ablations, for instance transform")
 
 
-class Latest(NamedTuple):
-    """A node's latest event, each ``[nodes]``."""
-
-    exists: Tensor
-    partner: Tensor  # the node itself where there is none
-    event: Tensor  # 0 where there is none
-    age: Tensor  # float32: as_of minus the event's time, 0 where there is none
-
-
-class ConTIG(Model):
+class ConTIG(AttentiveMemory):
     """See the module's text."""
 
     name = "contig"
     options = ConTIGOptions
 
     def __init__(self, options: ConTIGOptions, data: DataShape) -> None:
-        super().__init__()
         o = self.opt = options
-        self.edge_width = data.edge_width
-        self.phi = TimeEncoding(o.time_dim, scaled=o.scaled_time)
-        node_width = 0 if data.node_features is None else data.node_features.shape[1]
-        self.node_features: Tensor | None
-        self.register_buffer("node_features", data.node_features, persistent=False)
-        self.encoder = nn.Linear(2 * o.dim + data.edge_width + o.time_dim + node_width, o.dim)
+        super().__init__(o.dim, o.time_dim, data, scaled_time=o.scaled_time)
+        self.neighbors = o.neighbors
+        self.encoder = nn.Linear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         dropped: tuple[Factor, ...] = tuple(f for f in ("latest", "neighbor", "inherent") if f in o.without)
         self.ode = GatedODE(
             o.dim,
@@ -97,23 +85,7 @@ class ConTIG(Model):
             without=dropped,
         )
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
-        self.attention = TemporalAttention(
-            o.dim + o.time_dim,
-            (o.dim, data.edge_width, o.time_dim),
-            inner=(o.dim + o.time_dim) // o.heads * o.heads,
-            heads=o.heads,
-            dropout=o.dropout,
-        )
-        self.merge = nn.Sequential(
-            nn.Linear(self.attention.inner + o.dim, o.dim),
-            nn.ReLU(),
-            nn.Dropout(o.dropout),
-            nn.Linear(o.dim, o.dim),
-        )
-        self.decoder = PairDecoder(o.dim)
-
-    def blank(self) -> Mapping[str, Tensor]:
-        return {"h": torch.zeros(self.opt.dim), "last": torch.tensor(-1)}
+        self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 
     @property
     def fixed_shapes(self) -> bool:
@@ -127,21 +99,13 @@ class ConTIG(Model):
         if "transform" in self.opt.without:
             unique, place = distinct(nodes, state.num_nodes)
             return self.updated(state, history, unique, as_of).index_select(0, place)
-        near = history.before(nodes, times, self.opt.neighbors)
-        mentioned = torch.cat([nodes, near.node.flatten()])
-        unique, place = distinct(mentioned, state.num_nodes)
-        updated = self.updated(state, history, unique, as_of)  # [unique, d]
-        own = updated.index_select(0, place[: len(nodes)])
-        theirs = updated.index_select(0, place[len(nodes) :]).unflatten(0, near.node.shape)  # [queries, k, d]
-        age = elapsed(times.unsqueeze(1), near.time)
-        keys = (theirs, self._features(history, near.event), self.phi(age))
-        attended = self.attention(torch.cat([own, self._query_time(times)], dim=1), keys, near.mask)
-        merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
-        return merged
+        return super().embed(state, history, nodes, times, as_of)
 
-    def score(self, src: Tensor, dst: Tensor) -> Tensor:
-        logits: Tensor = self.decoder(src, dst)
-        return logits
+    def query_time(self, times: Tensor) -> Tensor:
+        if self.opt.query_time == "zero":
+            return super().query_time(times)
+        encoded: Tensor = self.phi(times.to(torch.float32))
+        return encoded
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
         """``H(T)`` of nodes at ``as_of``: where their states have moved since their latest events."""
@@ -151,13 +115,13 @@ class ConTIG(Model):
         if self.opt.scope == "pair":
             moved = self._updated_in_pairs(state, history, nodes, as_of)
         else:
-            members, place = self._members(state, history, nodes, as_of)
+            members, place = self._members(state, history, nodes)
             moved = self.ode(*self._graph(state, history, members, as_of)).index_select(0, place)
         result: Tensor = self.norm(moved)
         return result
 
     def _updated_in_pairs(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
-        latest = self.latest(state, history, nodes, as_of)
+        latest = self.latest(state, history, nodes)
         unique, place = distinct(torch.cat([nodes, latest.partner]), state.num_nodes)
         encoded = self.encode(state, history, unique, as_of).index_select(0, place)
         mine, theirs = encoded[: len(nodes)], encoded[len(nodes) :]
@@ -172,21 +136,19 @@ class ConTIG(Model):
             return None
         at = torch.linspace(0.0, self.opt.horizon, points).tolist()
         if self.opt.scope == "pair":
-            latest = self.latest(state, history, nodes, as_of)
+            latest = self.latest(state, history, nodes)
             both = self.encode(state, history, torch.cat([nodes, latest.partner]), as_of)
             steps = self.ode.path(both, pair_graph(latest.exists), at)
             return torch.stack([self.norm(step[: len(nodes)]) for step in steps])
-        members, place = self._members(state, history, nodes, as_of)
+        members, place = self._members(state, history, nodes)
         steps = self.ode.path(*self._graph(state, history, members, as_of), at)
         return torch.stack([self.norm(step.index_select(0, place)) for step in steps])
 
-    def _members(
-        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def _members(self, state: NodeState, history: History, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """The nodes (ascending) that A is taken over, and the place of ``nodes`` among them."""
         if self.opt.scope == "all":
             return torch.arange(state.num_nodes, device=nodes.device), nodes
-        partner = self.latest(state, history, nodes, as_of).partner
+        partner = self.latest(state, history, nodes).partner
         members = torch.unique(torch.cat([nodes, partner]))
         return members, torch.searchsorted(members, nodes)
 
@@ -194,61 +156,22 @@ class ConTIG(Model):
         self, state: NodeState, history: History, members: Tensor, as_of: Tensor
     ) -> tuple[Tensor, Coupling]:
         """The members' encodings and how their latest events couple them."""
-        latest = self.latest(state, history, members, as_of)
+        latest = self.latest(state, history, members)
         place = torch.searchsorted(members, latest.partner).clamp(max=len(members) - 1)
         inside = latest.exists & (members[place] == latest.partner)
         return self.encode(state, history, members, as_of), latest_graph(place, inside)
 
-    def latest(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Latest:
-        """Each node's latest observed event."""
-        last = state["last"][nodes]
-        exists = last >= 0
-        event = last.clamp(min=0)
-        columns = history.events
-        if not columns.count:
-            return Latest(exists, nodes, event, torch.zeros_like(nodes, dtype=torch.float32))
-        partner = torch.where(exists, columns["src"][event] + columns["dst"][event] - nodes, nodes)
-        age = torch.where(exists, elapsed(as_of, columns["t"][event]), 0.0)
-        return Latest(exists, partner, event, age)
-
     def encode(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
         """``E``: the encoder on each node's latest event."""
-        latest = self.latest(state, history, nodes, as_of)
+        latest = self.latest(state, history, nodes)
         real = latest.exists.unsqueeze(1)
+        age = torch.where(latest.exists, elapsed(as_of, latest.time), 0.0)
         parts = [
             state["h"].index_select(0, nodes),
             state["h"].index_select(0, latest.partner) * real,
-            self._features(history, latest.event) * real,
-            self.phi(latest.age),
+            self.event_features(history, latest.event) * real,
+            self.phi(age),
+            self.features_of(nodes),
         ]
-        if self.node_features is not None:
-            known = nodes < len(self.node_features)  # nodes that came later have none
-            parts.append(self.node_features[torch.where(known, nodes, 0)] * known.unsqueeze(1))
         encoded: Tensor = self.encoder(torch.cat(parts, dim=1))
         return encoded
-
-    def _features(self, history: History, event: Tensor) -> Tensor:
-        if self.edge_width and history.num_events:
-            return history.events["features"][event]
-        return torch.zeros((*event.shape, self.edge_width), device=event.device)
-
-    def _query_time(self, times: Tensor) -> Tensor:
-        when = (
-            times.to(torch.float32)
-            if self.opt.query_time == "absolute"
-            else times.new_zeros(len(times)).float()
-        )
-        encoded: Tensor = self.phi(when)
-        return encoded
-
-    # -- writing ---------------------------------------------------------------------------------
-
-    @torch.no_grad()
-    def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
-        if not len(batch.event):
-            return
-        mentioned = torch.cat([batch.src, batch.dst])
-        nodes, _ = distinct(mentioned, state.num_nodes)
-        moved = self.updated(state, history, nodes, batch.t[0])
-        state["h"][nodes] = moved  # a node named twice is given the same row twice
-        state["last"].scatter_reduce_(0, mentioned, batch.event.repeat(2), "amax")

@@ -166,12 +166,14 @@ def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: th
     done = session.steps[progress.step - 1].stop if progress.step else 0
     task = display.task(f"epoch {progress.epoch + 1}/{options.epochs}", len(train), done)
     total = torch.tensor(progress.loss, dtype=torch.float64, device=session.data.device)
+    note = ""
     while progress.step < len(session.steps):
         total += session.train_step()
         step = session.steps[progress.step - 1]
         if progress.step % NAN_CHECK == 0 or progress.step == len(session.steps):
             progress.loss = _checked(float(total), session)
-        task.advance(step.stop - step.start, f"loss {progress.loss / progress.step:.4f}")
+            note = f"loss {progress.loss / progress.step:.4f}"
+        task.advance(step.stop - step.start, note)
         if stop.is_set() or time.perf_counter() - saved > options.checkpoint_seconds:
             progress.loss = _checked(float(total), session)
             folder.save("checkpoint.pt", session.snapshot())

@@ -1,0 +1,71 @@
+"""DyRep: representations over dynamic graphs (Trivedi et al., 2019).
+
+A recurrent cell takes the latest event in, ``h_v <- RNN([z_u | f | Phi(t - t')], h_v)``, where the
+partner ``u`` speaks through attention over its own neighbourhood just before the event,
+``z_u = attention([h_u | Phi(0)] over [h_nbr | f | Phi(t - t_nbr)])``; the embedding is the vector itself.
+
+Departures: trained by link prediction like every model here instead of a point process, as the TGN
+paper's own comparison does; the attention is the one the other models use, over the last ``k`` events,
+instead of intensities over all neighbours; no dropout, since what is observed must not depend on luck.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from contig.history import History
+from contig.layers import elapsed
+from contig.models.contract import DataShape, distinct
+from contig.models.embedding import AttentionReadout
+from contig.models.memory import RecurrentMemory
+from contig.models.state import NodeState
+from contig.options import option
+
+
+@dataclass(frozen=True)
+class DyRepOptions:
+    """What can be chosen about DyRep."""
+
+    dim: int = option(172, "width of embeddings; as for the other models")
+    time_dim: int = option(172, "width of the time encoding; as for the other models")
+    neighbors: int = option(10, "past events of the partner attended to; as for TGN")
+    heads: int = option(2, "attention heads; as for TGN")
+
+
+class DyRep(RecurrentMemory):
+    """See the module's text."""
+
+    name = "dyrep"
+    options = DyRepOptions
+
+    def __init__(self, options: DyRepOptions, data: DataShape) -> None:
+        o = self.opt = options
+        super().__init__(o.dim, o.time_dim, data)
+        self.cell = nn.RNNCell(o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.structure = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=0.0)
+
+    def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
+        latest = self.latest(state, history, nodes)
+        vector = state["h"].index_select(0, nodes)
+        said = self._structural(state, history, latest.partner, latest.time)
+        message = self.message(state, history, nodes, latest, said)
+        return torch.where(latest.exists.unsqueeze(1), self.cell(message, vector), vector)
+
+    def _structural(self, state: NodeState, history: History, nodes: Tensor, times: Tensor) -> Tensor:
+        """Attention of nodes over their neighbourhoods just before times."""
+        near = history.before(nodes, times, self.opt.neighbors)
+        theirs = state["h"].index_select(0, near.node.flatten()).unflatten(0, near.node.shape)
+        ages = self.phi(elapsed(times.unsqueeze(1), near.time))
+        own = state["h"].index_select(0, nodes)
+        features = self.event_features(history, near.event)
+        spoken: Tensor = self.structure(own, self.time_now(nodes), theirs, features, ages, near.mask)
+        return spoken
+
+    def embed(
+        self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        unique, place = distinct(nodes, state.num_nodes)
+        return self.updated(state, history, unique, as_of).index_select(0, place)

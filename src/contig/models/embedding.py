@@ -1,0 +1,71 @@
+"""What models that embed events have in common: features, time encoding, a decoder, a readout."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from contig.history import History
+from contig.layers import PairDecoder, TemporalAttention, TimeEncoding
+from contig.models.contract import DataShape, Model
+
+
+class EventModel(Model):
+    """A model with a time encoding and a pair decoder that reads event and node features."""
+
+    def __init__(self, dim: int, time_dim: int, data: DataShape, *, scaled_time: bool = False) -> None:
+        super().__init__()
+        self.dim, self.edge_width = dim, data.edge_width
+        self.node_width = 0 if data.node_features is None else data.node_features.shape[1]
+        self.phi = TimeEncoding(time_dim, scaled=scaled_time)
+        self.decoder = PairDecoder(dim)
+        self.node_features: Tensor | None
+        self.register_buffer("node_features", data.node_features, persistent=False)
+
+    def score(self, src: Tensor, dst: Tensor) -> Tensor:
+        logits: Tensor = self.decoder(src, dst)
+        return logits
+
+    def event_features(self, history: History, event: Tensor) -> Tensor:
+        """The features of events ``[...]`` as ``[..., width]``; of width 0 where the stream has none."""
+        if self.edge_width and history.num_events:
+            return history.events["features"][event]
+        return torch.zeros((*event.shape, self.edge_width), device=event.device)
+
+    def features_of(self, nodes: Tensor) -> Tensor:
+        """The nodes' own features, zeros for nodes that came after they were given."""
+        if self.node_features is None:
+            return torch.zeros((len(nodes), 0), device=nodes.device)
+        known = nodes < len(self.node_features)
+        return self.node_features[torch.where(known, nodes, 0)] * known.unsqueeze(1)
+
+    def time_now(self, nodes: Tensor) -> Tensor:
+        """``Phi(0)`` for each node: the time encoding of the query itself."""
+        encoded: Tensor = self.phi(torch.zeros(len(nodes), device=nodes.device))
+        return encoded
+
+
+class AttentionReadout(nn.Module):
+    """From vectors to embeddings: attention over the last events, then a two-layer perceptron."""
+
+    def __init__(self, dim: int, time_dim: int, edge_width: int, *, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = TemporalAttention(
+            dim + time_dim,
+            (dim, edge_width, time_dim),
+            inner=(dim + time_dim) // heads * heads,
+            heads=heads,
+            dropout=dropout,
+        )
+        self.merge = nn.Sequential(
+            nn.Linear(self.attention.inner + dim, dim), nn.ReLU(), nn.Dropout(dropout), nn.Linear(dim, dim)
+        )
+
+    def forward(
+        self, own: Tensor, query_time: Tensor, theirs: Tensor, features: Tensor, ages: Tensor, mask: Tensor
+    ) -> Tensor:
+        """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, d]``."""
+        query = torch.cat([own, query_time], dim=1)
+        attended = self.attention(query, (theirs, features, ages), mask)
+        merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
+        return merged

@@ -1,0 +1,73 @@
+"""JODIE: coupled recurrent embeddings with projection (Kumar et al., 2019).
+
+Two recurrent cells, one for sources and one for destinations, take the latest event in,
+``h_v <- RNN([h_u | f | Phi(t - t')], h_v)``, and the embedding is projected to the asked time,
+``(1 + w * dt) * h_v`` with ``dt`` the time since the node's latest event.
+
+Departures: trained by link prediction like every model here instead of regressing the next item's
+embedding; no one-hot identity is appended, so that new nodes work; ``dt`` enters the projection as
+``log(1 + dt)``, which needs no statistics of the stream; a node uses the cell of the side it was on in
+its latest event, so streams that are not bipartite work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from contig.history import History
+from contig.layers import elapsed
+from contig.models.contract import DataShape, distinct
+from contig.models.memory import RecurrentMemory
+from contig.models.state import NodeState
+from contig.options import option
+
+
+@dataclass(frozen=True)
+class JODIEOptions:
+    """What can be chosen about JODIE."""
+
+    dim: int = option(172, "width of embeddings; as for the other models")
+    time_dim: int = option(172, "width of the time encoding; as for the other models")
+
+
+class JODIE(RecurrentMemory):
+    """See the module's text."""
+
+    name = "jodie"
+    options = JODIEOptions
+
+    def __init__(self, options: JODIEOptions, data: DataShape) -> None:
+        o = self.opt = options
+        super().__init__(o.dim, o.time_dim, data)
+        width = o.dim + data.edge_width + o.time_dim + self.node_width
+        self.source_cell = nn.RNNCell(width, o.dim)
+        self.destination_cell = nn.RNNCell(width, o.dim)
+        self.projection = nn.Linear(1, o.dim)  # w, and an offset as in the published code
+        nn.init.normal_(self.projection.weight, std=0.1)
+        nn.init.zeros_(self.projection.bias)
+
+    def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
+        latest = self.latest(state, history, nodes)
+        vector = state["h"].index_select(0, nodes)
+        partner = state["h"].index_select(0, latest.partner)
+        message = self.message(state, history, nodes, latest, partner)
+        was_source = torch.zeros_like(latest.exists)
+        if history.num_events:
+            was_source = history.events["src"][latest.event] == nodes
+        moved = torch.where(
+            was_source.unsqueeze(1), self.source_cell(message, vector), self.destination_cell(message, vector)
+        )
+        return torch.where(latest.exists.unsqueeze(1), moved, vector)
+
+    def embed(
+        self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        unique, place = distinct(nodes, state.num_nodes)
+        vector = self.updated(state, history, unique, as_of).index_select(0, place)
+        latest = self.latest(state, history, nodes)
+        age = torch.where(latest.exists, elapsed(times, latest.time), 0.0)
+        projected: Tensor = vector * (1 + self.projection(torch.log1p(age).unsqueeze(1)))
+        return projected

@@ -1,0 +1,84 @@
+"""TGAT: temporal graph attention (Xu et al., 2020).
+
+No memory: the embedding of ``v`` at ``t`` in layer ``l`` is attention of ``[h^(l-1)_v(t) | Phi(0)]`` over
+the ``k`` events before ``t`` with keys ``[h^(l-1)_nbr(t_event) | f | Phi(t - t_event)]``, then a two-layer
+perceptron; layer 0 is the node's features, or zeros where there are none.
+
+Departure: the last ``k`` events instead of uniformly drawn ones, so that an answer is the same every
+time it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from contig.errors import ConfigError
+from contig.history import History
+from contig.layers import elapsed
+from contig.models.contract import DataShape, EventBatch
+from contig.models.embedding import AttentionReadout, EventModel
+from contig.models.state import NodeState
+from contig.options import option
+
+
+@dataclass(frozen=True)
+class TGATOptions:
+    """What can be chosen about TGAT."""
+
+    dim: int = option(172, "width of embeddings; the paper's")
+    time_dim: int = option(172, "width of the time encoding; the paper's")
+    layers: int = option(1, "rounds of attention; every further one costs k times as much")
+    neighbors: int = option(20, "past events attended to; the paper's")
+    heads: int = option(2, "attention heads; the paper's")
+    dropout: float = option(0.1, "dropout in attention and readout; the paper's")
+
+
+class TGAT(EventModel):
+    """See the module's text."""
+
+    name = "tgat"
+    options = TGATOptions
+
+    def __init__(self, options: TGATOptions, data: DataShape) -> None:
+        o = self.opt = options
+        super().__init__(o.dim, o.time_dim, data)
+        if o.layers < 1:
+            raise ConfigError(f"layers={o.layers}: TGAT needs at least one round of attention.")
+        self.project = nn.Linear(self.node_width, o.dim, bias=False) if self.node_width else None
+        self.rounds = nn.ModuleList(
+            AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
+            for _ in range(o.layers)
+        )
+
+    def blank(self) -> Mapping[str, Tensor]:
+        return {}
+
+    def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
+        """The history knows every event already."""
+
+    def embed(
+        self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        return self._round(len(self.rounds), history, nodes, times)
+
+    def _round(self, count: int, history: History, nodes: Tensor, times: Tensor) -> Tensor:
+        """Embeddings after ``count`` rounds of attention."""
+        if count == 0:
+            features = self.features_of(nodes)
+            if self.project is None:
+                return torch.zeros((len(nodes), self.dim), device=nodes.device)
+            projected: Tensor = self.project(features)
+            return projected
+        near = history.before(nodes, times, self.opt.neighbors)
+        own = self._round(count - 1, history, nodes, times)
+        theirs = self._round(count - 1, history, near.node.flatten(), near.time.flatten())
+        ages = self.phi(elapsed(times.unsqueeze(1), near.time))
+        features = self.event_features(history, near.event)
+        embedded: Tensor = self.rounds[count - 1](
+            own, self.time_now(nodes), theirs.unflatten(0, near.node.shape), features, ages, near.mask
+        )
+        return embedded

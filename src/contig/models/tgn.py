@@ -1,0 +1,57 @@
+"""TGN: temporal graph networks (Rossi et al., 2020).
+
+A GRU takes the latest event of a node into its memory, ``s_v <- GRU(m_v, s_v)`` with the message
+``m_v = [s_v | s_u | f | Phi(t - t')]``, where ``t - t'`` is the interval between the node's last two
+events and several events of one batch are aggregated by keeping the last. The embedding is attention of
+``[s_v | Phi(0)]`` over the last ``k`` events with keys ``[s_nbr | f | Phi(t - t_event)]``.
+
+Departures: the message reads the partner's memory when it is taken in, not a copy from when it was
+made; the interval is 0 at a node's first event instead of the absolute time; node features enter the
+message; projections are folded onto the query.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from contig.history import History
+from contig.models.contract import DataShape
+from contig.models.embedding import AttentionReadout
+from contig.models.memory import AttentiveMemory, RecurrentMemory
+from contig.models.state import NodeState
+from contig.options import option
+
+
+@dataclass(frozen=True)
+class TGNOptions:
+    """What can be chosen about TGN."""
+
+    dim: int = option(172, "width of memory and embeddings; the paper's")
+    time_dim: int = option(172, "width of the time encoding; as wide as the memory")
+    neighbors: int = option(10, "past events attended to; the paper's")
+    heads: int = option(2, "attention heads; the paper's")
+    dropout: float = option(0.1, "dropout in attention and readout; the paper's")
+
+
+class TGN(AttentiveMemory, RecurrentMemory):
+    """See the module's text."""
+
+    name = "tgn"
+    options = TGNOptions
+
+    def __init__(self, options: TGNOptions, data: DataShape) -> None:
+        o = self.opt = options
+        super().__init__(o.dim, o.time_dim, data)
+        self.neighbors = o.neighbors
+        self.cell = nn.GRUCell(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
+
+    def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
+        latest = self.latest(state, history, nodes)
+        memory = state["h"].index_select(0, nodes)
+        partner = state["h"].index_select(0, latest.partner)
+        message = self.message(state, history, nodes, latest, torch.cat([memory, partner], dim=1))
+        return torch.where(latest.exists.unsqueeze(1), self.cell(message, memory), memory)
