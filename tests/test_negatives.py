@@ -173,6 +173,16 @@ def test_a_full_house_is_refused_with_its_event() -> None:
     ).tolist() == [[6], [6]]
 
 
+def test_a_full_house_matters_only_where_it_is_drawn_for() -> None:
+    """A training that knows 4 and 5 need not mind that somebody meets both of them later."""
+    events: list[Event] = [(0, 4, 0), (0, 5, 1), (1, 4, 2), (1, 5, 2), (1, 6, 3)]
+    known = np.array([4, 5])
+    negatives = Negatives(stream_of(events), destinations=known, events=np.array([0, 1]))
+    assert negatives.draw(torch.tensor([0, 1]), torch.tensor([0, 0])).tolist() == [[5], [4]]
+    with pytest.raises(DataError, match="event 3"):
+        Negatives(stream_of(events), destinations=known, events=np.array([0, 3]))
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [

@@ -27,7 +27,8 @@ class Negatives:
     ``random`` draws from ``destinations`` (all of the stream's by default); ``historical`` from the
     destinations this source met in training; ``inductive`` from those it meets only outside
     training. Where a source has no such destination left, the draw is ``random``. Whatever the
-    kind, a drawn pair is never a true event of that source and time.
+    kind, a drawn pair is never a true event of that source and time. ``events`` are the positions
+    that will be drawn for (all by default): one of them that leaves nothing to draw is refused.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Negatives:
         *,
         train: NDArray[np.int64] | None = None,
         destinations: NDArray[np.int64] | None = None,
+        events: NDArray[np.int64] | None = None,
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
@@ -60,18 +62,20 @@ class Negatives:
         self._most = int(np.diff(truth.first).max())
         pairs = _pairs(stream, kind, train) if kind != "random" else np.empty(0, dtype=np.int64)
         self._pairs = self._tensor(pairs)  # sorted source * nodes + destination
-        self._check_room(stream)
+        self._check_room(stream, np.arange(len(stream)) if events is None else events)
 
     def _tensor(self, array: NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(np.require(array, np.int64, ["C", "W"])).to(self.device)
 
-    def _check_room(self, stream: EventStream) -> None:
-        """Every event must leave at least one destination that is not true at its time."""
+    def _check_room(self, stream: EventStream, events: NDArray[np.int64]) -> None:
+        """Every one of these events must leave a destination that is not true at its time."""
         taken = self._places_of(self._true, self.destinations)[1].long()
         total = torch.nn.functional.pad(taken.cumsum(0), (1, 0))
         full = total[self._first[1:]] - total[self._first[:-1]] >= len(self.destinations)
-        if bool(full.any()):
-            event = int(full[self._group].nonzero()[0])
+        asked = self._tensor(events)
+        refused = asked[full[self._group[asked]]]
+        if len(refused):
+            event = int(refused[0])
             raise DataError(
                 f"{stream.origin}: event {event}: its source meets every destination at time "
                 f"{stream.t[event]}, so no negative exists; add destinations or leave such events out."
@@ -111,12 +115,12 @@ class Negatives:
         if not len(pool):
             return torch.zeros_like(luck, dtype=torch.int64), torch.zeros_like(size, dtype=torch.bool)
         place, taken = self._places_of(true, pool)
-        place = torch.where(taken, place - first, pool.numel())
-        left = size - taken.sum(dim=1, keepdim=True)
+        met = taken.cumsum(dim=1)
+        free = torch.where(taken, place - first - met + 1, pool.numel())  # not true, before this true one
+        left = size - met[:, -1:]
         drawn = (luck * left).long()
-        for j in range(place.shape[1]):  # step over the true ones, which come ascending
-            drawn = drawn + (place[:, j : j + 1] <= drawn)
-        return pool[(first + drawn).clamp(0, len(pool) - 1)], left > 0
+        over = (free.unsqueeze(2) <= drawn.unsqueeze(1)).sum(dim=1)  # true ones to step over, [events, count]
+        return pool[(first + drawn + over).clamp(0, len(pool) - 1)], left > 0
 
     @staticmethod
     def _places_of(values: Tensor, pool: Tensor) -> tuple[Tensor, Tensor]:

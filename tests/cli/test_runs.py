@@ -169,11 +169,11 @@ def test_recipes_that_are_none(text: str, told: str, here: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--model", "contg"], "Unknown model 'contg'. Did you mean 'contig'?"),
-        (["--set", "epoch=8"], "Did you mean 'epochs'?"),
+        (["--model", "contg"], "Unknown model 'contg'. Did you mean 'contig'"),
+        (["--set", "epoch=8"], "Did you mean 'epochs'"),
         (["--set", "dim"], "is not of the form key=value"),
         (["--set", "lr=fast"], "lr='fast' is not a number"),
-        (["--compare", "edgebnk"], "Did you mean 'edgebank'?"),
+        (["--compare", "edgebnk"], "Did you mean 'edgebank'"),
         (["--compare", "contig"], "it must be trained itself"),
         (["--device", "abacus"], "device='abacus'"),
         (["--epochs", "0"], "epochs=0"),
@@ -270,7 +270,7 @@ def test_evaluate_for_people(run: Path) -> None:
     ("options", "told"),
     [
         (["--task", "lnk"], "task='lnk'"),
-        (["--negatives", "historic"], "Did you mean 'historical'?"),
+        (["--negatives", "historic"], "Did you mean 'historical'"),
         (["--batch-size", "0"], "--batch-size"),
     ],
 )
@@ -294,7 +294,7 @@ def test_evaluate_refuses(options: list[str], told: str, run: Path) -> None:
 def test_no_such_run(command: list[str], run: Path) -> None:
     answer = Answer(command[0], run.with_name("visit"), *command[1:])
     assert answer.code == 2
-    assert "Did you mean 'visits'?" in answer.err
+    assert "Did you mean 'visits'" in answer.err
 
 
 # --- embed ---------------------------------------------------------------------------------------------
@@ -476,7 +476,7 @@ def test_the_options_of_a_model() -> None:
 def test_no_such_model() -> None:
     answer = Answer("models", "edgbank")
     assert answer.code == 2
-    assert "Did you mean 'edgebank'?" in answer.err
+    assert "Did you mean 'edgebank'" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from problems import CASES, batch_of, case, random_stream, shape_of
 from torch import Tensor
 
 from contig.batches import schedule
+from contig.errors import RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch
@@ -186,6 +187,16 @@ def test_a_report_of_no_new_nodes_says_so(stream: EventStream) -> None:
     found = link_report(stream, split, split.test, LinkScores(ones, 0 * ones), 10)
     assert found["inductive"] == found["new_new"] == {"events": 0}
     assert found["transductive"]["ap"] == 1.0
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_scores_that_are_no_numbers_are_told_with_their_event(stream: EventStream, bad: float) -> None:
+    """States that grew out of bounds: a sorting by such scores would mean nothing."""
+    split = chronological_split(stream)
+    scores = LinkScores(*np.zeros((2, len(split.test)), np.float32))
+    scores.negative[3:5] = bad
+    with pytest.raises(RunError, match=rf"scores of 2 events.*event {split.test[3]}\b.*state_norm"):
+        link_report(stream, split, split.test, scores, 10)
 
 
 def test_the_schedule_of_the_walk_is_the_stream_s(stream: EventStream) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from typer.testing import CliRunner
 from contig.cli import app
 from contig.errors import ConfigError, RunError
 from contig.events import EventStream
+from contig.models import MODELS, model_class
 from contig.readers import read_events
 from contig.tasks.link import LinkScorer
 from contig.training import fit as fitting
 from contig.training.fit import Interrupted, fit, resume
 from contig.training.folder import RunFolder
+from contig.training.options import TrainOptions
 from contig.training.session import Session
 
 EPOCHS = 3
@@ -267,16 +270,19 @@ def test_two_crashes_and_a_stop(
     assert same_run(out, reference)
 
 
-def test_features_of_events_and_nodes_come_back_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("model", [name for name in MODELS if model_class(name).learns])
+def test_every_model_comes_back_whole(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Features of events and nodes too."""
     stream = tiny_stream(edge_features=5)
     rng = torch.Generator().manual_seed(1)
     stream = stream.with_node_features(torch.randn((stream.num_nodes, 4), generator=rng).numpy())
-    train(stream, tmp_path / "whole", epochs=1)
+    known = {field.name for field in fields(model_class(model).options) + fields(TrainOptions)}
+    settings = {key: value for key, value in TINY.items() if key in known}
+    fit(stream, model, out=tmp_path / "whole", epochs=2, show=False, **settings)
     with monkeypatch.context() as patch:
-        after_a_step_of_the_first = at_call(3, Session.train_step, crash)
-        patch.setattr(Session, "train_step", after_a_step_of_the_first)
+        patch.setattr(Session, "train_step", at_call(STEPS + 3, Session.train_step, crash))
         with pytest.raises(Crash):
-            train(stream, tmp_path / "run", epochs=1, checkpoint_seconds=0)
+            fit(stream, model, out=tmp_path / "run", epochs=2, show=False, checkpoint_seconds=0, **settings)
     resume(tmp_path / "run", show=False)
     assert same_run(tmp_path / "run", tmp_path / "whole")
 

@@ -182,13 +182,13 @@ def test_times_must_ascend(times: list[float], named: Run) -> None:
 
 
 def scored(run: Run, source: int, when: float) -> list[tuple[float, int]]:
-    """Every destination one by one, best first, equals by id."""
+    """Every destination met by then one by one, best first, equals by id."""
     state = NodeState(run.model.blank(), run.stream.num_nodes)
     past = np.flatnonzero(run.stream.t < when)
     replay(run.model, state, run.history, past, run.config.train.batch_size)
     t = torch.tensor([when], dtype=torch.float64)
     rows = []
-    for other in sorted(set(run.stream.dst.tolist()) - {source}):
+    for other in sorted(set(run.stream.dst[past].tolist()) - {source}):
         with torch.no_grad():
             pair = torch.tensor([source]), torch.tensor([[other]])
             logit = run.model.link(state, run.history, *pair, t, t[0])
@@ -213,6 +213,16 @@ def test_more_than_there_are(named: Run) -> None:
         named.recommend("n3", k=0)
 
 
+def test_nobody_is_recommended_before_its_first_event(tmp_path: Path) -> None:
+    src, dst = np.array([0, 1, 2] * 40), np.repeat([10, 11, 12, 13], 30)
+    stream = EventStream.from_arrays(src, dst, np.arange(120), bipartite=True)
+    run = fit(stream, out=tmp_path / "run", epochs=1, show=False, rule="paper", **TINY)
+    assert run.recommend(0, at=0) == []
+    assert [one.node for one in run.recommend(0, at=30)] == [10]
+    assert sorted(one.node for one in run.recommend(0, at=31)) == [10, 11]
+    assert sorted(one.node for one in run.recommend(0)) == [10, 11, 12, 13]
+
+
 def test_nobody_is_recommended_to_itself(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     stream = EventStream.from_arrays(rng.integers(0, 9, 200), rng.integers(0, 9, 200), np.arange(200))
@@ -235,7 +245,7 @@ def test_a_rule_recommends_whom_one_met(tmp_path: Path) -> None:
     assert 0 < len(met) < len(got)
     assert {one.node for one in got if one.score == 1} == met
     assert [one.node for one in got] == sorted(met) + sorted(
-        {str(x) for x in labels[stream.destinations]} - met
+        {str(x) for x in labels[stream[:90].destinations]} - met
     )
     with pytest.raises(ConfigError, match="no embeddings"):
         run.embed()

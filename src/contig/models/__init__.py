@@ -15,6 +15,8 @@ _HOME = {
     "dyrep": "contig.models.dyrep:DyRep",
     "tgat": "contig.models.tgat:TGAT",
     "edgebank": "contig.models.edgebank:EdgeBank",
+    "popularity": "contig.models.popularity:Popularity",
+    "recency": "contig.models.recency:Recency",
 }
 
 MODELS: tuple[str, ...] = tuple(_HOME)

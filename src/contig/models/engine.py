@@ -43,6 +43,10 @@ class Captured:
     def __call__(self, events: Tensor) -> Tensor:
         if not events.is_cuda or len(events) != self.size or self.plain:
             return self.function(events)
+        with torch.cuda.device(events.device):  # of another current device a capture would hold nothing
+            return self._on_gpu(events)
+
+    def _on_gpu(self, events: Tensor) -> Tensor:
         self.calls += 1
         if self.calls <= WARM_UP:
             return self._aside(events)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contig.batches import schedule
+from contig.errors import RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch, Model
@@ -88,7 +89,7 @@ def evaluation_negatives(
     They depend on the stream, the split, the events and the kind alone: every model, seed and batch
     size is measured on the same ones.
     """
-    sampler = Negatives(stream, kind, train=split.train, seed=EVALUATION_SEED)
+    sampler = Negatives(stream, kind, train=split.train, events=events, seed=EVALUATION_SEED)
     drawn = sampler.draw(torch.from_numpy(events), torch.from_numpy(stream.src[events]))
     return drawn.to(device)
 
@@ -102,6 +103,13 @@ def link_report(
     between nodes seen in training under the rule ``paper``; ``inductive`` are the events with at
     least one new node, told apart as ``new_old`` and ``new_new``.
     """
+    lost = np.flatnonzero(~np.isfinite(scores).all(axis=0))
+    if len(lost):
+        raise RunError(
+            f"{stream.origin}: the scores of {len(lost):,} events are not numbers any more (the first is event "
+            f"{events[lost[0]]}): the states have grown out of bounds. Train with state_norm=true where the "
+            "model has it, or with a smaller lr."
+        )
     new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]
     old_old = ~new_src & ~new_dst
     selections = {

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -97,6 +97,8 @@ def resume(
             session.restore(folder.load("checkpoint.pt", chosen))
         writer = _tensorboard(folder) if tensorboard else None
         folder.reopen(config)
+        if not _finished(session):
+            folder.unfinish()
         return _train(session, folder, Display(show), writer)
 
 
@@ -124,8 +126,8 @@ def _train(session: Session, folder: RunFolder, display: Display, writer: Any = 
     progress = session.progress
     with display, _stopping_softly() as stop, closing(writer) if writer else nullcontext():
         while not _finished(session):
-            spent = _train_epoch(session, folder, display, stop)
-            row = validate(display, spent)
+            _train_epoch(session, folder, display, stop)
+            row = validate(display)
             if session.model.learns:
                 display.epoch(row, best=progress.best_epoch == row["epoch"])
             if writer is not None:
@@ -146,14 +148,7 @@ def _finished(session: Session) -> bool:
     return progress.epoch >= options.epochs or (progress.best_epoch >= 0 and waited >= options.patience)
 
 
-class _Spent(NamedTuple):
-    """What an epoch took here; less than all of it after a resume."""
-
-    events: int
-    seconds: float
-
-
-def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: threading.Event) -> _Spent:
+def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: threading.Event) -> None:
     """The rest of the epoch under way."""
     progress, options = session.progress, session.config.train
     if progress.step == 0:
@@ -161,8 +156,9 @@ def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: th
     train = session.data.split.train
     if not session.model.learns:
         replay(session.model, session.state, session.data.training, train, options.batch_size)
-        return _Spent(0, 0.0)
-    begun = saved = time.perf_counter()
+        return
+    saved = time.perf_counter()
+    begun = saved - progress.train_seconds  # as if it had never been interrupted
     done = session.steps[progress.step - 1].stop if progress.step else 0
     task = display.task(f"epoch {progress.epoch + 1}/{options.epochs}", len(train), done)
     total = torch.tensor(progress.loss, dtype=torch.float64, device=session.data.device)
@@ -176,13 +172,14 @@ def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: th
         task.advance(step.stop - step.start, note)
         if stop.is_set() or time.perf_counter() - saved > options.checkpoint_seconds:
             progress.loss = _checked(float(total), session)
+            progress.train_seconds = time.perf_counter() - begun
             folder.save("checkpoint.pt", session.snapshot())
             saved = time.perf_counter()
         _stop_if_asked(stop)
     task.end()
     if session.data.device.type == "cuda":
-        torch.cuda.synchronize()
-    return _Spent(len(train) - done, time.perf_counter() - begun)
+        torch.cuda.synchronize(session.data.device)
+    progress.train_seconds = time.perf_counter() - begun
 
 
 def _stop_if_asked(stop: threading.Event) -> None:
@@ -209,7 +206,7 @@ class _Validation:
         data = session.data
         self.negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
 
-    def __call__(self, display: Display, spent: _Spent) -> dict[str, Any]:
+    def __call__(self, display: Display) -> dict[str, Any]:
         session, data, progress = self.session, self.session.data, self.session.progress
         task = display.task("validation", len(data.split.val))
         scores = session.scorer(data.split.val, self.negative, task.advance)
@@ -223,8 +220,8 @@ class _Validation:
             "val_ap": report["transductive"]["ap"],
             "val_auc": report["transductive"]["auc"],
             "val_ap_inductive": report["inductive"].get("ap", math.nan),
-            "train_seconds": spent.seconds,
-            "events_per_second": spent.events / spent.seconds if spent.events else 0.0,
+            "train_seconds": progress.train_seconds,
+            "events_per_second": len(data.split.train) / progress.train_seconds if session.model.learns else 0.0,
         }
         progress.log.append(row)
         if row["val_ap"] > progress.best_ap:

@@ -50,6 +50,11 @@ class RunFolder:
             part.unlink()
         write_json(self.path / "config.json", {**self._json("config.json"), **config.as_dict()})
 
+    def unfinish(self) -> None:
+        """Take away what an earlier end left: beside a best epoch that moves on it would not fit any more."""
+        for name in ("metrics.json", "serving.pt"):
+            (self.path / name).unlink(missing_ok=True)
+
     def config(self) -> RunConfig:
         if not self.has("config.json"):
             beside = [p.name for p in self.path.parent.glob("*/") if (p / "config.json").exists()]

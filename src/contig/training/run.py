@@ -128,14 +128,20 @@ class Run:
         return self._embed(self.state_at(when), torch.from_numpy(ids), when)
 
     def recommend(self, node: int | str, at: float | None = None, k: int = 10) -> list[Recommendation]:
-        """The ``k`` destinations the node is most likely to meet at a time, best first."""
+        """The ``k`` destinations the node is most likely to meet at a time, best first.
+
+        Candidates are the destinations that were met by anyone before that time.
+        """
         if k < 1:
             raise ConfigError(f"k={k}: ask for at least one recommendation.")
         source = torch.from_numpy(self._find([node], side="src")).to(self.history.device)
         when = self._time(at)
         state = self.state_at(when)
-        candidates = torch.from_numpy(self.stream.destinations).to(self.history.device)
+        earlier = int(torch.searchsorted(self.history.events["t"], when.reshape(1)))
+        candidates = torch.from_numpy(self.stream[:earlier].destinations).to(self.history.device)
         candidates = candidates[candidates != source]
+        if not len(candidates):
+            return []
         times = when.repeat(1)
         with torch.no_grad():
             parts = [

@@ -63,6 +63,7 @@ class Progress:
     epoch: int = 0  # the epoch under way
     step: int = 0  # steps of it that are done
     loss: float = 0.0  # summed over those steps
+    train_seconds: float = 0.0  # spent on them, before an interruption too
     best_ap: float = -math.inf
     best_epoch: int = -1
     log: list[dict[str, Any]] = field(default_factory=list)  # one row per finished epoch
@@ -90,13 +91,14 @@ class Session:
             else None
         )
         # Known destinations only: one that first appears later must not be learned from.
-        known = np.unique(data.stream.dst[data.split.train])
+        train = data.split.train
+        known = np.unique(data.stream.dst[train])
         self.negatives = Negatives(
-            data.stream, destinations=known, seed=config.train.seed, device=data.device
+            data.stream, destinations=known, events=train, seed=config.train.seed, device=data.device
         )
         size = config.train.batch_size
-        self._events = torch.from_numpy(data.split.train).to(data.device)
-        self.steps = schedule(data.stream.t[data.split.train], size)
+        self._events = torch.from_numpy(train).to(data.device)
+        self.steps = schedule(data.stream.t[train], size)
         fixed = self.model.fixed_shapes
         self._learn = Captured(self._learn_from, size, (self.negatives.generator,), fixed)
         self._observe = Captured(self._observe_events, size, fixed_shapes=fixed)
@@ -105,7 +107,7 @@ class Session:
     def begin_epoch(self) -> None:
         """Forget what was observed; weights stay."""
         self.state.reset()
-        self.progress.step, self.progress.loss = 0, 0.0
+        self.progress.step, self.progress.loss, self.progress.train_seconds = 0, 0.0, 0.0
 
     def train_step(self) -> Tensor:
         """Score the next batch, learn from it, then observe it. Gives the loss, still on the device."""
