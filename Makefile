@@ -38,7 +38,7 @@ test: setup  ## run the tests (CONTIG_DATA=folder adds those on real streams)
 demo: setup  ## train on a real stream, beside the rule that learns nothing, and draw one node's path
 	@rm -rf demo && mkdir -p demo
 	$(BIN)/contig inspect collegemsg --plot demo/collegemsg.png
-	$(BIN)/contig train collegemsg --out demo/run --epochs 6 --compare edgebank
+	$(BIN)/contig train collegemsg --out demo/run --epochs 3 --compare edgebank
 	$(BIN)/contig trajectory demo/run --node 9 --plot demo/trajectory.png
 	@echo "See demo/collegemsg.png, demo/run/curve.png and demo/trajectory.png."
 

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -320,7 +321,9 @@ def surroundings() -> dict[str, str]:
         "command": " ".join(["python", *sys.argv]),
         "cpu": f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores",
         "load": f"{os.getloadavg()[0]:.1f} before the run",
-        "versions": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+        "versions": ", ".join(
+            f"{name} {version(name)}" for name in PACKAGES if find_spec(name.replace("-", "_"))
+        ),
         "lookups on": str(lookup_stream().origin),
     }
 

@@ -20,8 +20,8 @@ from rich.table import Table
 from contig.datasets import open_stream
 from contig.experiments.recipes import read_recipes
 from contig.training.config import RunConfig
-from contig.training.fit import hardware, pick_device
-from contig.training.session import Data, Session
+from contig.training.fit import pick_device
+from contig.training.session import Data, Session, hardware
 
 RECIPES = Path(__file__).parent.parent / "configs" / "departures.json"
 WARM_UP, STEPS = 20, 5
@@ -34,9 +34,7 @@ def measure(data: str, device: torch.device, rounds: int) -> dict[str, float]:
     for recipe in read_recipes(RECIPES):
         config = RunConfig.of(recipe.model, recipe.settings)
         session = Session(Data.prepare(stream, config, device), config)
-        session.begin_epoch()
-        for _ in range(WARM_UP):
-            session.train_step()
+        _advance(session, WARM_UP)
         sessions[recipe.variant] = session
     best = dict.fromkeys(sessions, float("inf"))
     for _ in range(rounds):
@@ -47,11 +45,17 @@ def measure(data: str, device: torch.device, rounds: int) -> dict[str, float]:
 
 def _time(session: Session, device: torch.device) -> float:
     begun = time.perf_counter()
-    for _ in range(STEPS):
-        session.train_step()
+    _advance(session, STEPS)
     if device.type == "cuda":
         torch.cuda.synchronize()
     return (time.perf_counter() - begun) / STEPS
+
+
+def _advance(session: Session, steps: int) -> None:
+    for _ in range(steps):
+        if session.progress.step in (0, len(session.steps)):
+            session.begin_epoch()
+        session.train_step()
 
 
 def main() -> None:

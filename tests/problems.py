@@ -89,6 +89,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-without-transform": ("contig", {"without": "transform", "scope": "all"}),
     "tgat-two-layers": ("tgat", {"layers": 2}),
     "edgebank-window": ("edgebank", {"window": 7.5}),
+    "popularity-window": ("popularity", {"window": 7.5}),
 }
 STATES_ALONE = {"contig-without-transform", "jodie", "dyrep"}  # an embedding looks up no past events
 COUPLED = {"contig-batch"}  # the queries of one call share a graph, so they answer for one another

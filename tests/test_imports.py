@@ -44,8 +44,6 @@ ORDER = (
     "cli",
     "__main__",
 )
-# Modules that others import only where the extra they need is installed.
-NEEDS_EXTRA = {"contig.history_loops": ["fast"]}
 HEAVY = {"torch", "numba", "matplotlib", "sklearn", "scipy", "pandas", "torch_geometric", "torchdiffeq"}
 
 
@@ -120,9 +118,8 @@ def test_third_party_imports_are_declared(path: Path) -> None:
     """On import a module needs core dependencies only; inside functions the extras may be used too."""
     body = runtime(ast.parse(path.read_text("utf-8")))
     at_import = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
-    extras = NEEDS_EXTRA.get(dotted(path), [])
-    assert undeclared(at_import, dotted(path), distributions(*extras)) == set()
-    assert undeclared(body, dotted(path), distributions("samples", "solvers", "baselines", "fast")) == set()
+    assert undeclared(at_import, dotted(path), distributions()) == set()
+    assert undeclared(body, dotted(path), distributions("samples", "solvers", "baselines")) == set()
 
 
 def loaded_by(*arguments: str) -> set[str]:

@@ -440,7 +440,7 @@ def _remove(folder: Path, files: Iterable[str]) -> None:
 
 @cache
 def _can_compile() -> bool:
-    """Whether numba is there; without it the torch operations answer on the CPU too."""
+    """Whether numba is there (it has no build for some platforms); else torch operations do the same."""
     return find_spec("numba") is not None
 
 

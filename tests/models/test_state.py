@@ -55,6 +55,28 @@ def test_growing_adds_blank_rows_and_keeps_the_others(state: NodeState) -> None:
     assert state.position == 7
 
 
+def test_growing_node_by_node_moves_the_rows_seldom() -> None:
+    """A live stream brings nodes one at a time; copying everything for each would be quadratic."""
+    state, places = NodeState(BLANK, 0), set()
+    for node in range(1000):
+        state.grow(node + 1)
+        state["last"][node] = node
+        places.add(state["h"].data_ptr())
+    assert state["last"].tolist() == list(range(1000))
+    assert torch.equal(state["h"], NodeState(BLANK, 1000)["h"])
+    assert len(places) <= 12
+
+
+def test_spare_room_is_neither_saved_nor_told() -> None:
+    state = NodeState(BLANK, 100)
+    state.grow(101)
+    kept, exact = io.BytesIO(), io.BytesIO()
+    torch.save(state.snapshot(), kept)
+    torch.save(NodeState(BLANK, 101).snapshot(), exact)
+    assert len(kept.getvalue()) == len(exact.getvalue())
+    assert {len(x) for x in state.rows.values()} == {101}
+
+
 @pytest.mark.parametrize("num_nodes", [0, 3, 4])
 def test_growing_never_shrinks(state: NodeState, num_nodes: int) -> None:
     before = rows(state)

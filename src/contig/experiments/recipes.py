@@ -7,7 +7,7 @@ A recipe is a JSON file ``{"data": ..., "model": ..., "settings": {...}, "varian
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,14 @@ class Recipe:
     model: str = "contig"
     settings: dict[str, Any] = field(default_factory=dict)
     variant: str = PLAIN
+    file: str = ""  # the name of the file it comes from
 
     @property
     def name(self) -> str:
-        """A name for folders: the data, the model and the variant."""
-        words = [Path(self.data).stem, self.model] + ([self.variant] if self.variant != PLAIN else [])
+        """A name for folders: the file, where it is not called after the data, data, model and variant."""
+        data = Path(self.data).stem
+        file = [self.file] if self.file not in ("", data) else []
+        words = [*file, data, self.model] + ([self.variant] if self.variant != PLAIN else [])
         return "-".join("".join(c if c.isalnum() else "-" for c in word) for word in words)
 
 
@@ -39,9 +42,10 @@ def read_recipes(path: str | Path) -> list[Recipe]:
         content = json.loads(path.read_text())
         variants: dict[str, dict[str, Any]] = content.get("variants", {})
         settings = dict(content.get("settings", {}))
-        base = Recipe(content["data"], content.get("model", "contig"), settings)
+        base = Recipe(content["data"], content.get("model", "contig"), settings, file=path.stem)
         return [base] + [
-            Recipe(base.data, base.model, {**settings, **changes}, name) for name, changes in variants.items()
+            replace(base, settings={**settings, **changes}, variant=name)
+            for name, changes in variants.items()
         ]
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such recipe.") from None

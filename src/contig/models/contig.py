@@ -14,7 +14,8 @@ After a batch of events ``h_v <- H_v`` for its nodes, and each one's latest even
 
 Departures from the paper, each an option: a LayerNorm on ``H(T)`` (as written the recurrence grows
 without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (absolute time does not extrapolate),
-one ``as_of`` per batch, and the ``scope`` of ``A``. Node features, where there are any, enter the
+``Phi`` not divided by ``sqrt(time_dim)``, and the ``scope`` of ``A``. Fixed: one ``as_of`` per batch, its
+first event's time. Node features, where there are any, enter the
 encoder beside ``h_v`` instead of being its initial value, so that their width is free.
 """
 
@@ -59,7 +60,7 @@ class ConTIGOptions:
         "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not extrapolate"
     )
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim) as the paper writes")
-    dropout: float = option(0.1, "dropout in attention and decoder; the paper's")
+    dropout: float = option(0.1, "dropout in attention and readout; the paper's")
     without: tuple[Part, ...] = option((), "parts left out, the paper's ablations, for instance transform")
 
 

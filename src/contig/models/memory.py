@@ -70,15 +70,15 @@ class MemoryModel(EventModel):
 class RecurrentMemory(MemoryModel):
     """A memory moved by a recurrent cell, as in TGN, JODIE and DyRep.
 
-    Besides the latest event it keeps the one before (``before_last``): the interval between the two
-    is part of the message.
+    Besides the latest event it keeps the last one that the vector has taken in (``before_last``, the
+    latest of the batches before): the interval between the two is part of the message.
     """
 
     def blank(self) -> Mapping[str, Tensor]:
         return {**super().blank(), "before_last": torch.tensor(-1)}
 
     def interval(self, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
-        """Time between each node's last two events as float32, 0 where there were not two."""
+        """Time from the last event in each node's vector to its latest, as float32; 0 where none is in it."""
         before = state["before_last"][nodes]
         if not history.num_events:
             return torch.zeros(len(nodes), device=nodes.device)

@@ -20,7 +20,8 @@ class NodeState:
         self, blank: Mapping[str, Tensor], num_nodes: int, device: str | torch.device = "cpu"
     ) -> None:
         self.blank = {name: row.to(device) for name, row in blank.items()}
-        self.rows = {name: _repeat(row, num_nodes) for name, row in self.blank.items()}
+        self._room = {name: _repeat(row, num_nodes) for name, row in self.blank.items()}
+        self.rows = dict(self._room)  # the first num_nodes rows of the room there is
         self.device = torch.device(device)
         self.position = 0
         self._num_nodes = num_nodes
@@ -33,11 +34,15 @@ class NodeState:
         return self._num_nodes
 
     def grow(self, num_nodes: int) -> None:
-        """Take in nodes up to ``num_nodes``, each with the blank row."""
-        new = num_nodes - self._num_nodes
-        if new > 0:
-            self.rows = {n: torch.cat([x, _repeat(self.blank[n], new)]) for n, x in self.rows.items()}
-            self._num_nodes = num_nodes
+        """Take in nodes up to ``num_nodes``, each with the blank row, in amortised O(1) each."""
+        if num_nodes <= self._num_nodes:
+            return
+        for name, room in self._room.items():
+            if num_nodes > len(room):
+                spare = _repeat(self.blank[name], max(num_nodes, 2 * len(room)) - len(room))
+                self._room[name] = torch.cat([room, spare])
+            self.rows[name] = self._room[name][:num_nodes]
+        self._num_nodes = num_nodes
 
     def reset(self) -> None:
         """Forget everything, in place (captured graphs keep their addresses)."""
@@ -46,8 +51,10 @@ class NodeState:
         self.position = 0
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain values and tensors (not copied)."""
-        return {"rows": dict(self.rows), "position": self.position}
+        """The state as plain values and tensors (not copied where there is no spare room)."""
+        # a part of a larger tensor would be saved with all of it
+        rows = {n: x if len(x) == len(self._room[n]) else x.clone() for n, x in self.rows.items()}
+        return {"rows": rows, "position": self.position}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Take over a snapshot's content, in place; nodes it does not know become blank."""

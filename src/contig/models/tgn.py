@@ -1,9 +1,9 @@
 """TGN: temporal graph networks (Rossi et al., 2020).
 
 A GRU takes the latest event of a node into its memory, ``s_v <- GRU(m_v, s_v)`` with the message
-``m_v = [s_v | s_u | f | Phi(t - t')]``, where ``t - t'`` is the interval between the node's last two
-events and several events of one batch are aggregated by keeping the last. The embedding is attention of
-``[s_v | Phi(0)]`` over the last ``k`` events with keys ``[s_nbr | f | Phi(t - t_event)]``.
+``m_v = [s_v | s_u | f | Phi(t - t')]``, where ``t'`` is the time of the last event that the memory has
+taken in and several events of one batch are aggregated by keeping the last. The embedding is attention
+of ``[s_v | Phi(0)]`` over the last ``k`` events with keys ``[s_nbr | f | Phi(t - t_event)]``.
 
 Departures: the message reads the partner's memory when it is taken in, not a copy from when it was
 made; the interval is 0 at a node's first event instead of the absolute time; node features enter the

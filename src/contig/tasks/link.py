@@ -106,8 +106,8 @@ def link_report(
     lost = np.flatnonzero(~np.isfinite(scores).all(axis=0))
     if len(lost):
         raise RunError(
-            f"{stream.origin}: the scores of {len(lost):,} events are not numbers any more (the first is event "
-            f"{events[lost[0]]}): the states have grown out of bounds. Train with state_norm=true where the "
+            f"{stream.origin}: the scores of {len(lost):,} events are not numbers any more (the first: event "
+            f"{events[lost[0]]}); the states have grown out of bounds. Train with state_norm=true where the "
             "model has it, or with a smaller lr."
         )
     new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]

@@ -214,6 +214,7 @@ class _Validation:
         _checked(float(np.sum(scores)), session)
         size = session.config.train.batch_size
         report = link_report(data.stream, data.split, data.split.val, scores, size)
+        learned = len(data.split.train) if session.model.learns else 0
         row = {
             "epoch": progress.epoch,
             "loss": progress.loss / max(progress.step, 1),
@@ -221,7 +222,7 @@ class _Validation:
             "val_auc": report["transductive"]["auc"],
             "val_ap_inductive": report["inductive"].get("ap", math.nan),
             "train_seconds": progress.train_seconds,
-            "events_per_second": len(data.split.train) / progress.train_seconds if session.model.learns else 0.0,
+            "events_per_second": learned / progress.train_seconds if learned else 0.0,
         }
         progress.log.append(row)
         if row["val_ap"] > progress.best_ap:

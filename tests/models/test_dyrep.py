@@ -1,0 +1,88 @@
+"""DyRep against a plain twin, and what its message says of the partner's neighbourhood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from problems import Event, batch_of, random_stream, stream_of
+from torch import Tensor
+from twins import NOW, Twin, later_times, model_of, walked
+
+from contig.history import History
+
+
+class Plain(Twin):
+    """DyRep in dictionaries, the recurrent cell written out."""
+
+    def structural(self, u: int, t: int) -> Tensor:
+        """What a node says at an event at ``t``: attention over its events strictly before."""
+        past = self.past(u, t, self.model.opt.neighbors)
+        return self.read(self.model.structure, self.h[u], [self.h[w] for w, _, _ in past], past, t)
+
+    def updated(self, v: int) -> Tensor:
+        if v not in self.last:
+            return self.h[v]
+        said = self.message(v, self.structural(self.partner(v), self.events[self.last[v]][2]))
+        cell = self.model.cell
+        return torch.tanh(cell.weight_ih @ said + cell.bias_ih + cell.weight_hh @ self.h[v] + cell.bias_hh)
+
+
+@pytest.mark.parametrize("start", [0, NOW])
+@pytest.mark.parametrize(
+    ("edge_width", "settings"),
+    [(3, {}), (0, {"neighbors": 1}), (3, {"time_dim": 3, "heads": 3, "node_features": True})],
+    ids=str,
+)
+@torch.no_grad()
+def test_against_a_plain_twin(edge_width: int, settings: dict[str, Any], start: int) -> None:
+    stream = random_stream(7, events=46, num_nodes=10, edge_width=edge_width, start=start)
+    model = model_of("dyrep", stream, **settings)
+    twin = Plain(model, stream)
+    state, history = walked(model, twin, batch_size=5, stop=34)
+    times = later_times(stream, 34)
+    found = model.embed(state, history, torch.arange(10), times, times.min())
+    torch.testing.assert_close(state["h"], torch.stack(list(twin.h.values())), rtol=0, atol=1e-5)
+    expected = torch.stack([twin.updated(v) for v in range(10)])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
+
+
+@torch.no_grad()
+def told(model: Any, events: list[Event], last: int) -> Tensor:
+    """Where node 0 stands after the event numbered ``last``; the history knows all the events."""
+    history = History.from_stream(stream_of(events, 6))
+    state = model.new_state(6)
+    state["h"][:] = torch.arange(6.0).unsqueeze(1) / 10  # so that it matters who the neighbours are
+    model.observe(state, history, batch_of(history, last, last + 1))
+    moved: Tensor = model.updated(state, history, torch.tensor([0]), torch.tensor(100))[0]
+    return moved
+
+
+def test_the_partner_speaks_of_those_it_met_just_before_the_event() -> None:
+    """Node 0 meets 1 at 9; whom 1 met before is told, whom it meets then and after is not."""
+    model = model_of("dyrep", random_stream(0, edge_width=0))
+    before = told(model, [(1, 2, 5), (0, 1, 9), (1, 3, 9), (1, 3, 12)], 1)
+    after = told(model, [(1, 2, 5), (0, 1, 9), (1, 4, 9), (5, 1, 10)], 1)
+    assert torch.equal(before, after)
+    for other in ([(1, 4, 5), (0, 1, 9)], [(1, 2, 6), (0, 1, 9)], [(0, 1, 9)]):
+        assert not torch.allclose(told(model, other, len(other) - 1), before, atol=1e-5)
+
+
+def test_what_the_node_itself_met_is_not_said_again() -> None:
+    model = model_of("dyrep", random_stream(0, edge_width=0))
+    one = told(model, [(0, 3, 4), (1, 2, 5), (0, 1, 9)], 2)
+    two = told(model, [(0, 4, 2), (1, 2, 5), (0, 1, 9)], 2)
+    assert torch.equal(one, two)
+
+
+@torch.no_grad()
+def test_the_embedding_is_the_vector_whenever_it_is_asked_for() -> None:
+    stream = random_stream(3, events=30)
+    model = model_of("dyrep", stream)
+    state, history = walked(model, Plain(model, stream), batch_size=4, stop=30)
+    nodes = torch.arange(stream.num_nodes)
+    soon, late = (int(stream.t[-1]) + torch.full_like(nodes, d) for d in (1, 10_000))
+    found = model.embed(state, history, nodes, soon, soon[0])
+    assert torch.equal(found, model.updated(state, history, nodes, soon[0]))
+    assert torch.equal(found, model.embed(state, history, nodes, late, late[0]))
