@@ -20,8 +20,7 @@ from rich.table import Table
 from contig.datasets import open_stream
 from contig.experiments.recipes import read_recipes
 from contig.training.config import RunConfig
-from contig.training.fit import pick_device
-from contig.training.session import Data, Session, hardware
+from contig.training.session import Data, Session, hardware, pick_device
 
 RECIPES = Path(__file__).parent.parent / "configs" / "departures.json"
 WARM_UP, STEPS = 20, 5

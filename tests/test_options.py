@@ -124,3 +124,22 @@ def test_every_model_s_options_explain_themselves_and_survive_json(name: str) ->
     config = model_class(name).options()
     assert all(row["help"] for row in describe(config))
     assert set_options(config, json.loads(json.dumps(as_dict(config)))) == config
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ({"epochs": "0"}, "epochs=0: give at least 1"),
+        ({"heads": 0}, "heads=0: give at least 1"),
+        ({"dim": "-3"}, "dim=-3: give at least 1"),
+        ({"dropout": "1"}, "dropout=1.0: give a number below 1"),
+        ({"dropout": -0.1}, "dropout=-0.1: give at least 0"),
+        ({"horizon": 0}, "horizon=0.0: give a number above 0"),
+        ({"lr": "nan"}, "lr=nan: give a number above 0"),
+    ],
+)
+def test_values_out_of_range_are_refused(setting: dict[str, Any], words: str) -> None:
+    from contig.training.config import RunConfig
+
+    with pytest.raises(ConfigError, match=words):
+        RunConfig.of("contig", setting)

@@ -14,9 +14,20 @@ from contig.errors import ConfigError, unknown
 T = TypeVar("T")
 
 
-def option(default: Any, help: str, **metadata: Any) -> Any:
-    """A dataclass field with a default and the sentence that explains it."""
-    return field(default=default, metadata={"help": help, **metadata})
+def option(
+    default: Any,
+    help: str,
+    *,
+    low: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """A dataclass field with a default, the sentence that explains it, and the values it may take.
+
+    ``low`` is the smallest value allowed, ``above`` and ``below`` are bounds that are not.
+    """
+    limits = {"low": low, "above": above, "below": below}
+    return field(default=default, metadata={"help": help, **limits})
 
 
 def set_options(config: T, settings: Mapping[str, Any]) -> T:
@@ -28,6 +39,7 @@ def set_options(config: T, settings: Mapping[str, Any]) -> T:
         if name not in known:
             raise ConfigError(unknown("option", name, known))
         values[name] = _parse(name, value, types[name])
+        _check_limits(name, values[name], known[name].metadata)
     changed: T = replace(config, **values)  # type: ignore[type-var]
     return changed
 
@@ -60,6 +72,18 @@ def describe(config: Any) -> list[dict[str, Any]]:
 def as_dict(config: Any) -> dict[str, Any]:
     """The config as plain values, for JSON."""
     return dataclasses.asdict(config)
+
+
+def _check_limits(name: str, value: Any, limits: Mapping[str, Any]) -> None:
+    if value is None:
+        return
+    low, above, below = (limits.get(kind) for kind in ("low", "above", "below"))
+    if low is not None and not value >= low:
+        raise ConfigError(f"{name}={value}: give at least {low}.")
+    if above is not None and not value > above:
+        raise ConfigError(f"{name}={value}: give a number above {above}.")
+    if below is not None and not value < below:
+        raise ConfigError(f"{name}={value}: give a number below {below}.")
 
 
 def _type_name(kind: Any) -> str:

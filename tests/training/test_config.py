@@ -8,6 +8,7 @@ import pytest
 
 from contig.errors import ConfigError
 from contig.models import MODELS
+from contig.options import set_options
 from contig.training.config import RunConfig
 from contig.training.options import TrainOptions
 
@@ -72,7 +73,7 @@ def test_unknown_names_get_suggestions(model: str, settings: dict[str, Any], tol
 )
 def test_values_that_cannot_be(option: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"{option}={value}"):
-        TrainOptions(**{option: value})
+        set_options(TrainOptions(), {option: value})
 
 
 def test_only_the_training_changes() -> None:

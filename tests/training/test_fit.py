@@ -23,9 +23,9 @@ from contig.negatives import Negatives
 from contig.splits import chronological_split
 from contig.tasks.link import evaluation_negatives
 from contig.training import fit as fitting
-from contig.training.fit import fit, pick_device, resume
+from contig.training.fit import fit, resume
 from contig.training.run import Run
-from contig.training.session import Session
+from contig.training.session import Session, pick_device
 
 DRAW = fitting._draw_curve  # before the fixture puts it off
 

@@ -296,11 +296,10 @@ def evaluate(
 
 
 def _open(run: Path, device: str) -> Run:
-    from contig.training.fit import pick_device
     from contig.training.run import Run
 
     with console.status(f"opening {run}"):
-        return Run.open(run, pick_device(device))
+        return Run.open(run, device)
 
 
 # --- embed -------------------------------------------------------------------------------------------

@@ -44,12 +44,12 @@ Part = Literal["transform", "update", "adaptive", "latest", "neighbor", "inheren
 class ConTIGOptions:
     """What can be chosen about ConTIG."""
 
-    dim: int = option(172, "width of embeddings; the paper's")
-    time_dim: int = option(172, "width of the time encoding; the paper's")
-    neighbors: int = option(15, "past events attended to (k); the paper's")
-    heads: int = option(2, "attention heads; the paper's")
-    horizon: float = option(1.0, "end T of the ODE; the paper's")
-    beta: float = option(0.95, "keeps A's spectrum in [0, beta]; the paper's")
+    dim: int = option(172, "width of embeddings; the paper's", low=1)
+    time_dim: int = option(172, "width of the time encoding; the paper's", low=1)
+    neighbors: int = option(15, "past events attended to (k); the paper's", low=1)
+    heads: int = option(2, "attention heads; the paper's", low=1)
+    horizon: float = option(1.0, "end T of the ODE; the paper's", above=0)
+    beta: float = option(0.95, "keeps A's spectrum in [0, beta]; the paper's", above=0, below=1)
     scope: Scope = option("pair", "nodes that A couples: each with its latest partner, a batch's, or all")
     solver: Solver = option(
         "series", "how the ODE is solved; the series is exact to its tolerance and fastest"
@@ -60,7 +60,7 @@ class ConTIGOptions:
         "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not extrapolate"
     )
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim) as the paper writes")
-    dropout: float = option(0.1, "dropout in attention and readout; the paper's")
+    dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
     without: tuple[Part, ...] = option((), "parts left out, the paper's ablations, for instance transform")
 
 

@@ -29,10 +29,10 @@ from contig.options import option
 class DyRepOptions:
     """What can be chosen about DyRep."""
 
-    dim: int = option(172, "width of embeddings; as for the other models")
-    time_dim: int = option(172, "width of the time encoding; as for the other models")
-    neighbors: int = option(10, "past events of the partner attended to; as for TGN")
-    heads: int = option(2, "attention heads; as for TGN")
+    dim: int = option(172, "width of embeddings; as for the other models", low=1)
+    time_dim: int = option(172, "width of the time encoding; as for the other models", low=1)
+    neighbors: int = option(10, "past events of the partner attended to; as for TGN", low=1)
+    heads: int = option(2, "attention heads; as for TGN", low=1)
 
 
 class DyRep(RecurrentMemory):

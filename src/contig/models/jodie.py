@@ -29,8 +29,8 @@ from contig.options import option
 class JODIEOptions:
     """What can be chosen about JODIE."""
 
-    dim: int = option(172, "width of embeddings; as for the other models")
-    time_dim: int = option(172, "width of the time encoding; as for the other models")
+    dim: int = option(172, "width of embeddings; as for the other models", low=1)
+    time_dim: int = option(172, "width of the time encoding; as for the other models", low=1)
 
 
 class JODIE(RecurrentMemory):

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import elapsed
 from contig.models.contract import DataShape, EventBatch
@@ -29,12 +28,12 @@ from contig.options import option
 class TGATOptions:
     """What can be chosen about TGAT."""
 
-    dim: int = option(172, "width of embeddings; the paper's")
-    time_dim: int = option(172, "width of the time encoding; the paper's")
-    layers: int = option(1, "rounds of attention; every further one costs k times as much")
-    neighbors: int = option(20, "past events attended to; the paper's")
-    heads: int = option(2, "attention heads; the paper's")
-    dropout: float = option(0.1, "dropout in attention and readout; the paper's")
+    dim: int = option(172, "width of embeddings; the paper's", low=1)
+    time_dim: int = option(172, "width of the time encoding; the paper's", low=1)
+    layers: int = option(1, "rounds of attention; every further one costs k times as much", low=1)
+    neighbors: int = option(20, "past events attended to; the paper's", low=1)
+    heads: int = option(2, "attention heads; the paper's", low=1)
+    dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
 
 
 class TGAT(EventModel):
@@ -46,8 +45,6 @@ class TGAT(EventModel):
     def __init__(self, options: TGATOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
-        if o.layers < 1:
-            raise ConfigError(f"layers={o.layers}: TGAT needs at least one round of attention.")
         self.project = nn.Linear(self.node_width, o.dim, bias=False) if self.node_width else None
         self.rounds = nn.ModuleList(
             AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)

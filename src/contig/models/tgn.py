@@ -29,11 +29,11 @@ from contig.options import option
 class TGNOptions:
     """What can be chosen about TGN."""
 
-    dim: int = option(172, "width of memory and embeddings; the paper's")
-    time_dim: int = option(172, "width of the time encoding; as wide as the memory")
-    neighbors: int = option(10, "past events attended to; the paper's")
-    heads: int = option(2, "attention heads; the paper's")
-    dropout: float = option(0.1, "dropout in attention and readout; the paper's")
+    dim: int = option(172, "width of memory and embeddings; the paper's", low=1)
+    time_dim: int = option(172, "width of the time encoding; as wide as the memory", low=1)
+    neighbors: int = option(10, "past events attended to; the paper's", low=1)
+    heads: int = option(2, "attention heads; the paper's", low=1)
+    dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
 
 
 class TGN(AttentiveMemory, RecurrentMemory):

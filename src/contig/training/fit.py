@@ -32,7 +32,7 @@ from contig.training.config import RunConfig
 from contig.training.display import Display
 from contig.training.folder import RunFolder
 from contig.training.run import Run
-from contig.training.session import Data, Session, hardware
+from contig.training.session import Data, Session, hardware, pick_device
 
 log = logging.getLogger("contig")
 
@@ -95,26 +95,13 @@ def resume(
         session = Session(Data.prepare(folder.stream(), config, chosen), config)
         if folder.has("checkpoint.pt"):
             session.restore(folder.load("checkpoint.pt", chosen))
+        if "epochs" in more and _finished(session):  # its patience had ended, and more is asked of it
+            session.progress.patience_from = session.progress.epoch
         writer = _tensorboard(folder) if tensorboard else None
         folder.reopen(config)
         if not _finished(session):
             folder.unfinish()
         return _train(session, folder, Display(show), writer)
-
-
-def pick_device(name: str) -> torch.device:
-    """``auto`` is a GPU where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ConfigError(f"device={name!r} is not a device; give auto, cpu, cuda or cuda:1.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device={name!r}: torch sees no GPU here; use cpu, or auto.")
-    if device.type == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
-    return device
 
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:
@@ -144,7 +131,7 @@ def _finished(session: Session) -> bool:
     progress, options = session.progress, session.config.train
     if not session.model.learns:
         return progress.epoch >= 1
-    waited = progress.epoch - 1 - progress.best_epoch
+    waited = progress.epoch - max(progress.best_epoch + 1, progress.patience_from)
     return progress.epoch >= options.epochs or (progress.best_epoch >= 0 and waited >= options.patience)
 
 

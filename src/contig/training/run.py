@@ -22,7 +22,7 @@ from contig.negatives import Kind
 from contig.splits import chronological_split
 from contig.tasks.link import LinkScorer, evaluation_negatives, link_report
 from contig.training.folder import RunFolder
-from contig.training.session import build_model, hardware
+from contig.training.session import build_model, hardware, pick_device
 
 PATH_POINTS = 33  # of the way inside the last interval
 EMBED_AT_ONCE = 4096  # queries; bounds the memory of embedding a whole graph
@@ -58,9 +58,9 @@ class Run:
         self.history = History.from_stream(stream, state.device)
 
     @classmethod
-    def open(cls, path: str | Path, device: str | torch.device = "cpu") -> Run:
-        """Open a run's folder."""
-        folder, on = RunFolder(path), torch.device(device)
+    def open(cls, path: str | Path, device: str | torch.device = "auto") -> Run:
+        """Open a run's folder; ``device`` is auto (a GPU if any), cpu, cuda or cuda:1."""
+        folder, on = RunFolder(path), pick_device(str(device))
         config, stream = folder.config(), folder.stream()
         saved = folder.load("serving.pt", on)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn and thrown away

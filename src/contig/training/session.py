@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from contig.batches import schedule
-from contig.errors import RunError
+from contig.errors import ConfigError, RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, model_class
@@ -66,6 +66,7 @@ class Progress:
     train_seconds: float = 0.0  # spent on them, before an interruption too
     best_ap: float = -math.inf
     best_epoch: int = -1
+    patience_from: int = 0  # the epoch in which it was last asked to go on
     log: list[dict[str, Any]] = field(default_factory=list)  # one row per finished epoch
 
 
@@ -174,6 +175,21 @@ class Session:
         if on_gpu:
             torch.cuda.set_rng_state(generators["cuda"].cpu(), self.data.device)
         self.negatives.generator.set_state(generators["negatives"].cpu())
+
+
+def pick_device(name: str) -> torch.device:
+    """``auto`` is a GPU where there is one."""
+    if name == "auto":
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"device={name!r} is not a device; give auto, cpu, cuda or cuda:1.") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device={name!r}: torch sees no GPU here; use cpu, or auto.")
+    if device.type == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
+    return device
 
 
 def build_model(config: RunConfig, stream: EventStream) -> Model:
