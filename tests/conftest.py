@@ -11,6 +11,8 @@ import pytest
 
 from contig.events import EventStream
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch loads; as the command line does
+
 
 @cache
 def _load(path: Path) -> EventStream:

@@ -73,4 +73,6 @@ def contig(
 
 def main() -> None:
     """Run the command line and exit: 0 when all went well, 2 when the user must put something right."""
+    # Threads that spin while they wait make a step several times slower as soon as anything else runs.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     app(prog_name="contig")
