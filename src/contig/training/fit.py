@@ -274,12 +274,19 @@ def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
         "parameters": sum(p.numel() for p in session.model.parameters()),
         "best_epoch": progress.best_epoch,
         "events_per_second": {
-            "train": max((row["events_per_second"] for row in progress.log), default=0.0),
+            "train": _training_speed(session),
             "score": scoring_speed,
         },
         # JSON has no NaN, which is the inductive AP where no event has a new node
         "epochs": [{k: None if v != v else v for k, v in row.items()} for row in progress.log],
     }
+
+
+def _training_speed(session: Session) -> float:
+    """Training events per second over all epochs."""
+    seconds = sum(row["train_seconds"] for row in session.progress.log)
+    events = len(session.progress.log) * len(session.data.split.train)
+    return events / seconds if seconds else 0.0
 
 
 def _draw_curve(session: Session, folder: RunFolder) -> None:

@@ -42,9 +42,11 @@ class Data:
         split = chronological_split(stream, rule=config.train.rule, seed=config.train.split_seed)
         for name, part in (("training", split.train), ("validation", split.val), ("test", split.test)):
             if not len(part):
+                hidden = name == "training" and split.rule == "tgn"
+                cure = ", or rule=paper to keep every early event for training" if hidden else ""
                 raise RunError(
                     f"{stream.origin}: the {name} part is empty ({len(stream):,} events in all); "
-                    "give a longer stream, or rule=paper to keep every early event for training."
+                    f"give a longer stream{cure}."
                 )
         known = ~split.new_nodes
         if split.rule == "paper" and not np.any(known[stream.src[split.val]] & known[stream.dst[split.val]]):
