@@ -52,6 +52,11 @@ class EventColumns:
     def __getitem__(self, name: str) -> Tensor:
         return self.columns[name][: self.count]
 
+    def count_before(self, times: Tensor) -> Tensor:
+        """How many of the events lie strictly before each time."""
+        t = self["t"]
+        return torch.searchsorted(t, _as_time_of(t, times).contiguous())
+
     def append(self, **rows: Tensor) -> None:
         added = len(rows["t"])
         for name, column in self.columns.items():

@@ -19,15 +19,20 @@ class Crash(Exception):
     pass
 
 
+def crash_at_the_end(monkeypatch: pytest.MonkeyPatch, path: Path, **more: int) -> None:
+    """Go on with a run that dies when its training is done and its results are not."""
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting, "_finish", lambda *_: (_ for _ in ()).throw(Crash))
+        with pytest.raises(Crash):
+            resume(path, device="cpu", show=False, **more)
+
+
 def test_a_run_that_goes_on_is_unfinished_until_its_new_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The old weights beside the new best epoch's state would answer, and wrongly."""
     fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=1, **TINY)
-    with monkeypatch.context() as patch:
-        patch.setattr(fitting, "_finish", lambda *_: (_ for _ in ()).throw(Crash))
-        with pytest.raises(Crash):
-            resume(tmp_path / "run", device="cpu", show=False, epochs=3)
+    crash_at_the_end(monkeypatch, tmp_path / "run", epochs=3)
     assert not (tmp_path / "run" / "metrics.json").exists()
     with pytest.raises(RunError, match="contig resume"):
         Run.open(tmp_path / "run")
@@ -39,10 +44,7 @@ def test_a_finished_run_stays_finished_while_it_is_tested_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=1, **TINY)
-    with monkeypatch.context() as patch:
-        patch.setattr(fitting, "_finish", lambda *_: (_ for _ in ()).throw(Crash))
-        with pytest.raises(Crash):
-            resume(tmp_path / "run", device="cpu", show=False)
+    crash_at_the_end(monkeypatch, tmp_path / "run")
     assert Run.open(tmp_path / "run").metrics["best_epoch"] == 0
 
 

@@ -7,36 +7,18 @@ have met within that long before. Nothing is learned; it is what learned models 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from contig.history import History
-from contig.models.contract import DataShape
-from contig.models.meetings import PairRule, check_window
+from contig.models.meetings import PairRule, WindowOptions
 from contig.models.state import NodeState
-from contig.options import option
-
-
-@dataclass(frozen=True)
-class EdgeBankOptions:
-    """What can be chosen about EdgeBank."""
-
-    window: float | None = option(
-        None, "how long a meeting counts, in the stream's time unit; none is for ever"
-    )
 
 
 class EdgeBank(PairRule):
     """See the module's text."""
 
     name = "edgebank"
-    options = EdgeBankOptions
-
-    def __init__(self, options: EdgeBankOptions, data: DataShape) -> None:
-        super().__init__()
-        self.opt = options
-        check_window(options.window)
+    options = WindowOptions
 
     def link(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor

@@ -4,20 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from contig.errors import ConfigError
 from contig.history import History
-from contig.models.contract import EventBatch, Model
+from contig.models.contract import DataShape, EventBatch, Model
 from contig.models.state import NodeState
+from contig.options import option
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """What can be chosen about a rule that forgets."""
+
+    window: float | None = option(
+        None, "how long an event counts, in the stream's time unit; none is for ever", above=0, below=math.inf
+    )
 
 
 class Rule(Model):
     """A model without weights, state or embeddings: a subclass gives ``link``, and that is all of it."""
 
     learns = False
+
+    def __init__(self, options: Any, data: DataShape) -> None:
+        super().__init__()
+        self.opt = options
 
     def blank(self) -> Mapping[str, Tensor]:
         return {}
@@ -42,9 +58,7 @@ class Rule(Model):
 class PairRule(Rule):
     """A rule that asks how long ago this very pair met, in this direction."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._meetings: Meetings | None = None
+    _meetings: Meetings | None = None
 
     def age(self, history: History, src: Tensor, dst: Tensor, times: Tensor) -> Tensor:
         """``Meetings.age`` of a history; what is found of it is kept until it grows or another one comes."""
@@ -76,7 +90,7 @@ class Meetings:
             return torch.full(dst.shape, math.inf, dtype=torch.float64, device=dst.device)
         pair, column = _pair(src.unsqueeze(1), dst), self.history.events["t"]
         code = torch.searchsorted(self.pairs, pair).clamp(max=len(self.pairs) - 1)
-        before = _count_before(column, times).unsqueeze(1)
+        before = self.history.events.count_before(times).unsqueeze(1)
         place = torch.searchsorted(self.keys, code * self.count + before) - 1
         event = self.keys[place.clamp(min=0)] - code * self.count  # below 0 where it is another pair's
         met = (place >= 0) & (event >= 0) & (self.pairs[code] == pair)
@@ -84,18 +98,5 @@ class Meetings:
         return torch.where(met, age.double(), math.inf)
 
 
-def check_window(window: float | None) -> None:
-    """Refuse a span of time in which nothing can have happened."""
-    if window is not None and not window > 0:
-        raise ConfigError(f"window={window}: give a span of time above 0, or none for all of the past.")
-
-
 def _pair(src: Tensor, dst: Tensor) -> Tensor:
     return (src << 32) | dst
-
-
-def _count_before(column: Tensor, times: Tensor) -> Tensor:
-    """How many of the ascending event times lie strictly before each time."""
-    if times.is_floating_point() and not column.is_floating_point():
-        times = times.ceil()  # an integer lies strictly before x exactly when it lies before ceil(x)
-    return torch.searchsorted(column, times.to(column.dtype).contiguous())

@@ -7,36 +7,18 @@ so what a model gains over this rule is what it knows of the pair. Nothing is le
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from torch import Tensor
 
 from contig.history import History
-from contig.models.contract import DataShape
-from contig.models.meetings import Rule, check_window
+from contig.models.meetings import Rule, WindowOptions
 from contig.models.state import NodeState
-from contig.options import option
-
-
-@dataclass(frozen=True)
-class PopularityOptions:
-    """What can be chosen about popularity."""
-
-    window: float | None = option(
-        None, "how long an event counts, in the stream's time unit; none is for ever"
-    )
 
 
 class Popularity(Rule):
     """See the module's text."""
 
     name = "popularity"
-    options = PopularityOptions
-
-    def __init__(self, options: PopularityOptions, data: DataShape) -> None:
-        super().__init__()
-        self.opt = options
-        check_window(options.window)
+    options = WindowOptions
 
     def link(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor

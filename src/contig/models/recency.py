@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from contig.history import History
-from contig.models.contract import DataShape
 from contig.models.meetings import PairRule
 from contig.models.state import NodeState
 
@@ -28,10 +27,6 @@ class Recency(PairRule):
 
     name = "recency"
     options = RecencyOptions
-
-    def __init__(self, options: RecencyOptions, data: DataShape) -> None:
-        super().__init__()
-        self.opt = options
 
     def link(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor

@@ -57,9 +57,7 @@ class Playback:
 
     def at(self, when: torch.Tensor) -> NodeState:
         """The state that has observed exactly the events strictly before ``when`` (never going back)."""
-        times = self.history.events["t"]
-        asked = when if times.dtype.is_floating_point else when.ceil()
-        end = int(torch.searchsorted(times, asked.reshape(1).to(times.dtype)))
+        end = int(self.history.events.count_before(when.reshape(1)))
         if end < self.state.position:
             raise DataError(f"Playback has passed time {when.item()}; ask for times in ascending order.")
         while self._next < len(self._steps) and self._steps[self._next].see <= end:

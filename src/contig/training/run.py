@@ -137,7 +137,7 @@ class Run:
         source = torch.from_numpy(self._find([node], side="src")).to(self.history.device)
         when = self._time(at)
         state = self.state_at(when)
-        earlier = int(torch.searchsorted(self.history.events["t"], when.reshape(1)))
+        earlier = int(self.history.events.count_before(when.reshape(1)))
         candidates = torch.from_numpy(self.stream[:earlier].destinations).to(self.history.device)
         candidates = candidates[candidates != source]
         if not len(candidates):
