@@ -620,6 +620,20 @@ def test_the_index_is_small() -> None:
 # -- on a GPU --------------------------------------------------------------------------------------
 
 
+def test_many_queries_are_answered_in_parts_that_fit_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An uneven number of queries on three threads, against the torch operations on one."""
+    rng = np.random.default_rng(8)
+    t = np.sort(rng.integers(0, 300, 900))
+    stream = EventStream.from_arrays(rng.integers(0, 13, 900), rng.integers(0, 13, 900), t)
+    history = History.from_stream(stream)
+    nodes = torch.from_numpy(rng.integers(0, 15, 13_001))
+    times = torch.from_numpy(rng.integers(-2, 305, 13_001))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
+    found = history.before(nodes, times, 4)
+    for ours, plain in zip(found, history._before(nodes, times, 4, "recent", None), strict=True):
+        assert torch.equal(ours, plain)
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_gpu_gives_what_the_cpu_gives() -> None:

@@ -199,7 +199,8 @@ class History:
         shape = (len(nodes), k)
         # numpy asks for huge pages where torch does not: large answers take far fewer page faults
         out = tuple(np.empty(shape, dtype) for dtype in (np.int64, np.int64, asked.dtype, np.bool_))
-        history_loops.lookup(*self._index_arrays[:5], nodes.long().contiguous().numpy(), asked, *out)
+        queries = (nodes.long().contiguous().numpy(), asked)
+        history_loops.lookup(self._index_arrays[:5], queries, out, torch.get_num_threads())
         return Neighbors(*map(torch.from_numpy, out))
 
     def _before(

@@ -8,11 +8,15 @@ Places are unsigned, since numba looks at every signed index for a count from th
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 from numba import njit
 
 from contig.events import Array
+
+PART = 4096  # queries; making a thread costs about as much as answering half of them
 
 
 def _place(
@@ -125,4 +129,25 @@ def _lookup(
 
 
 place: Callable[..., tuple[int, int, int]] = njit(cache=True, nogil=True)(_place)
-lookup: Callable[..., None] = njit(cache=True, nogil=True)(_lookup)
+_lookup_part: Callable[..., None] = njit(cache=True, nogil=True)(_lookup)
+
+
+def lookup(
+    index: tuple[Array, ...], queries: tuple[Array, ...], out: tuple[Array, ...], threads: int
+) -> None:
+    """``_lookup`` of all queries, in parts side by side where there are enough of them.
+
+    Threads of our own, made for the call: numba's abort the process when two callers meet, and a kept
+    pool would not survive a fork.
+    """
+    count = len(queries[0])
+    parts = min(threads, count // PART)
+    if parts < 2:
+        _lookup_part(*index, *queries, *out)
+        return
+    cuts = [count * i // parts for i in range(parts + 1)]
+    slices = [slice(*pair) for pair in pairwise(cuts)]
+    with ThreadPoolExecutor(parts) as pool:
+        done = [pool.submit(_lookup_part, *index, *(x[part] for x in (*queries, *out))) for part in slices]
+    for one in done:
+        one.result()
