@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from contig import __version__
-from contig.cli import console, data, experiments, runs
+from contig.cli import answers, console, data, experiments, models, training
 from contig.errors import ContigError
 
 
@@ -49,8 +49,10 @@ app = typer.Typer(
     ),
 )
 app.add_typer(data.app)
+app.add_typer(training.app)
+app.add_typer(answers.app)
+app.add_typer(models.app)
 app.add_typer(experiments.app)
-app.add_typer(runs.app)
 
 
 def _show_version(asked: bool) -> None:

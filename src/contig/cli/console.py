@@ -13,6 +13,7 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 @cache
@@ -104,3 +105,22 @@ def examples(*pairs: tuple[str, str]) -> str:
     wide = max(len(command) for command, _ in pairs)
     lines = [f"  [cyan]{command:<{wide}}[/cyan]  [dim]{purpose}[/dim]" for command, purpose in pairs]
     return "\n".join(["[bold]Examples[/bold]", *lines])
+
+
+def plain(text: object) -> str:
+    """Text that rich must not read as markup."""
+    from rich.markup import escape
+
+    return escape(str(text))
+
+
+def new_table(title: str, *columns: str) -> Table:
+    """A table whose first column is headed by its title, the others set to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, header_style="cyan")
+    table.add_column(title, header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right")
+    return table

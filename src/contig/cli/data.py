@@ -249,7 +249,7 @@ def _ids(summary: Summary) -> str:
 
 def _split(summary: Summary) -> Table:
     time = summary.time
-    table = new_table("Split 70/15/15", "events", "until", "nodes", "new nodes", "events with one")
+    table = console.new_table("Split 70/15/15", "events", "until", "nodes", "new nodes", "events with one")
     split = summary.split
     for name, part in {"training": split.train, "validation": split.val, "test": split.test}.items():
         last = "-" if part.last is None else _moment(time, part.last)
@@ -269,14 +269,14 @@ def _intervals(summary: Summary) -> Table:
     from contig.summary import duration
 
     shares = summary.intervals.quantiles
-    table = new_table("Intervals", *(f"{float(s):.0%}" for s in shares))
+    table = console.new_table("Intervals", *(f"{float(s):.0%}" for s in shares))
     lengths = (duration(quantile / summary.time.per_second) for quantile in shares.values())
     table.add_row("source silent for up to", *lengths)
     return table
 
 
 def _degrees(summary: Summary) -> Table:
-    table = new_table("Events per node", "nodes", "median", "most", "share of the top 1%")
+    table = console.new_table("Events per node", "nodes", "median", "most", "share of the top 1%")
     for name, side in {
         "sources": summary.degrees.sources,
         "destinations": summary.degrees.destinations,
@@ -284,17 +284,6 @@ def _degrees(summary: Summary) -> Table:
         table.add_row(
             name, f"{side.nodes:,}", f"{side.median:,.10g}", f"{side.max:,}", _share(side.top_share)
         )
-    return table
-
-
-def new_table(title: str, *columns: str) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, header_style="cyan")
-    table.add_column(title, header_style="bold")
-    for name in columns:
-        table.add_column(name, justify="right")
     return table
 
 

@@ -1,0 +1,273 @@
+"""Commands that train and measure: ``train``, ``resume`` and ``evaluate``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contig.cli import console, data
+from contig.cli.data import Json
+from contig.cli.folders import Device, Folder, open_run
+from contig.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from contig.events import EventStream
+    from contig.training.run import Run
+
+app = typer.Typer()
+
+Epochs = Annotated[
+    int | None, typer.Option("--epochs", metavar="N", help="Passes over the training events at most.")
+]
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Keep the curves for TensorBoard too.")]
+
+
+# --- train and resume --------------------------------------------------------------------------------
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig train wikipedia", "into runs/wikipedia-contig-0"),
+        ("contig train visits.csv --src who --time when", "a file, its columns"),
+        ("contig train mooc --set dim=64 --set lr=1e-3", "see: contig models contig"),
+        ("contig train collegemsg --compare edgebank", "beside a simple rule"),
+        ("contig train --config recipe.json --epochs 5", "a recipe, changed"),
+    )
+)
+def train(
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            show_default=False,
+            help="A file of events or the name of a dataset, as for inspect; else the recipe's.",
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", show_default="contig", help="See: contig models."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FOLDER", show_default="runs/DATA-MODEL-SEED", help="Where the run is kept."
+        ),
+    ] = None,
+    epochs: Epochs = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="The seed of the training.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any option of the model or of its training."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE.json", help='A recipe: {"data": ..., "model": ..., "settings": {...}}.'
+        ),
+    ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option("--compare", metavar="RULE", help="A rule to measure beside it, such as edgebank."),
+    ] = None,
+    device: Device = "auto",
+    tensorboard: TensorBoard = False,
+    src: data.Source = None,
+    dst: data.Destination = None,
+    time: data.Time = None,
+    label: data.Label = None,
+    features: data.Features = None,
+    format: data.Format = None,
+    bipartite: data.Bipartite = None,
+    data_dir: data.DataDir = None,
+    json: Json = False,
+) -> None:
+    """Train a model on a stream and test it.
+
+    Ctrl-C loses nothing: resume goes on from there. Options given here win over the recipe's.
+    """
+    from contig.experiments.recipes import read_recipes
+    from contig.options import parse_settings
+
+    recipe = None if config is None else read_recipes(config)[0]
+    given = recipe.settings if recipe else {}
+    file = file or (recipe.data if recipe else None)
+    model = model or (recipe.model if recipe else "contig")
+    if file is None:
+        raise ConfigError("Nothing to train on: name a file or a dataset, or a recipe with --config.")
+    chosen = {**given, **parse_settings(settings or [])}
+    chosen |= {name: value for name, value in (("epochs", epochs), ("seed", seed)) if value is not None}
+
+    from contig.training.config import RunConfig
+    from contig.training.folder import RunFolder
+
+    train = RunConfig.of(model, chosen).train
+    rules = _rules(compare or [])
+    folder = out or Path("runs") / f"{_stem(file)}-{model}-{train.seed}"
+    RunFolder(folder).must_be_free()
+    stream = data.read_stream(
+        file,
+        data_dir=data_dir,
+        src=data.column(src),
+        dst=data.column(dst),
+        t=data.column(time),
+        label=data.column(label),
+        features=data.feature_columns(features),
+        format=format,
+        bipartite=bipartite,
+    )
+    from contig.training.fit import fit
+
+    with _resumable(folder):
+        run = fit(stream, model, out=folder, device=device, tensorboard=tensorboard, **chosen)
+    shared = {name: getattr(train, name) for name in ("rule", "split_seed", "batch_size")}
+    _tell(run, {rule: _measured(stream, rule, device, shared) for rule in rules}, json)
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig resume runs/wikipedia-contig-0", "what was interrupted"),
+        ("contig resume runs/wikipedia-contig-0 --epochs 80", "or train for longer"),
+    )
+)
+def resume(
+    run: Folder,
+    epochs: Epochs = None,
+    device: Device = "auto",
+    tensorboard: TensorBoard = False,
+    json: Json = False,
+) -> None:
+    """Go on with an interrupted run, or train a finished one for longer.
+
+    On a CPU it ends with the very numbers of a run that nobody interrupted.
+    """
+    from contig.training.fit import resume
+
+    more: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    with _resumable(run):
+        _tell(resume(run, device=device, tensorboard=tensorboard, **more), {}, json)
+
+
+def _rules(names: Sequence[str]) -> Sequence[str]:
+    """The names of models to compare with, refused where one would have to be trained."""
+    from contig.models import MODELS, model_class
+
+    for name in names:
+        if model_class(name).learns:
+            rules = ", ".join(known for known in MODELS if not model_class(known).learns)
+            raise ConfigError(
+                f"--compare {name}: it must be trained itself; train it apart. To compare with: {rules}."
+            )
+    return names
+
+
+def _measured(stream: EventStream, rule: str, device: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """What a rule reaches on the same events."""
+    import tempfile
+
+    from contig.training.fit import fit
+
+    with tempfile.TemporaryDirectory() as folder, console.status(f"measuring {rule}"):
+        return fit(stream, rule, out=folder, device=device, show=False, **settings).metrics
+
+
+def _stem(file: str) -> str:
+    """A data file's name as part of a folder's: ``streams/visits.csv.gz`` is ``visits``."""
+    name = Path(file).name.partition(".")[0] or "data"
+    return re.sub(r"[^\w-]+", "-", name)
+
+
+@contextmanager
+def _resumable(folder: Path) -> Iterator[None]:
+    """Say how to go on when the user stops a training."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not (folder / "config.json").exists():
+            raise
+        console.error(f"interrupted; nothing is lost. Go on with: contig resume {folder}")
+        raise typer.Exit(130) from None
+
+
+def _tell(run: Run, others: dict[str, dict[str, Any]], json: bool) -> None:
+    """The result of a training."""
+    metrics = run.metrics
+    if json:
+        console.print_json({"run": str(run.path), **metrics, **({"compare": others} if others else {})})
+        return
+    console.out().print(_results({metrics["model"]: metrics, **others}))
+    speed = metrics["events_per_second"]
+    trained = f"{speed['train']:,.0f} events/s in training, " if run.model.learns else ""
+    console.out().print(f"  {trained}{speed['score']:,.0f} events/s in the test ({metrics['hardware']})")
+    if run.model.learns:
+        epochs = len(metrics["epochs"])
+        console.out().print(f"  the best epoch was {metrics['best_epoch'] + 1} of {epochs}")
+    console.out().print(f"  the run is in {run.path}", soft_wrap=True, markup=False)
+
+
+SELECTIONS = ("transductive", "inductive")
+
+
+def _results(of: dict[str, dict[str, Any]]) -> Table:
+    """A row for each selection of events and each model."""
+    names = ("AP", "AUC", "AP overall", "AUC overall", "events")
+    table = console.new_table("Test, %", "model", *names)
+    table.columns[1].justify = "left"
+    for selection in SELECTIONS:
+        for model, metrics in of.items():
+            table.add_row(selection, model, *_cells(metrics[selection]))
+    return table
+
+
+def _cells(metrics: dict[str, float]) -> list[str]:
+    keys = ("ap", "auc", "ap_overall", "auc_overall")
+    return [
+        *(f"{100 * metrics[key]:.2f}" if key in metrics else "-" for key in keys),
+        f"{metrics['events']:,}",
+    ]
+
+
+# --- evaluate ----------------------------------------------------------------------------------------
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig evaluate runs/first", "as after training"),
+        ("contig evaluate runs/first --negatives historical", "against harder negatives"),
+        ("contig evaluate runs/first --json", "for programs"),
+    )
+)
+def evaluate(
+    run: Folder,
+    task: Annotated[str, typer.Option("--task", metavar="TASK", help="What is measured: link.")] = "link",
+    negatives: Annotated[
+        str, typer.Option("--negatives", metavar="KIND", help="random, historical or inductive.")
+    ] = "random",
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-size", metavar="N", min=1, show_default="the training's", help="Events scored at once."
+        ),
+    ] = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Measure a trained run on its test events.
+
+    AP and AUC are the mean over batches, as published tables have them; overall is over all events.
+    """
+    opened = open_run(run, device)
+    with console.status(f"evaluating {run}"):
+        result = opened.evaluate(task, negatives=negatives, batch_size=batch_size)  # type: ignore[arg-type]
+    if json:
+        console.print_json(result)
+        return
+    console.out().print(_results({result["model"]: result}))
+    rule, drawn = result["protocol"]["rule"], result["protocol"]["negatives"]
+    console.out().print(f"  {drawn} negatives, batches of {result['batch_size']:,}, new nodes by rule {rule}")
