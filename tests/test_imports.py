@@ -30,6 +30,7 @@ ORDER = (
     "datasets",
     "splits",
     "batches",
+    "cores",
     "history_loops",
     "history",
     "negatives",
@@ -44,6 +45,7 @@ ORDER = (
     "cli",
     "__main__",
 )
+BROUGHT = {"triton"}  # by torch itself, where it has a build
 HEAVY = {"torch", "numba", "matplotlib", "sklearn", "scipy", "pandas", "torch_geometric", "torchdiffeq"}
 
 
@@ -103,7 +105,7 @@ def distributions(*extras: str) -> set[str]:
 def undeclared(nodes: list[ast.stmt], module: str, known: set[str]) -> set[str]:
     """Third-party packages imported somewhere in ``nodes`` that ``known`` does not cover."""
     tops = {name.split(".")[0] for name in imported(ast.Module(nodes, []), module)}
-    others = tops - set(sys.stdlib_module_names) - {"contig"}
+    others = tops - set(sys.stdlib_module_names) - {"contig"} - BROUGHT
     provided = packages_distributions()
     return {top for top in others if not known & {d.lower() for d in provided.get(top, [])}}
 

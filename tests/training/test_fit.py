@@ -24,6 +24,7 @@ from contig.splits import chronological_split
 from contig.tasks.link import evaluation_negatives
 from contig.training import fit as fitting
 from contig.training.fit import fit, resume
+from contig.training.optimizer import FlatAdam
 from contig.training.run import Run
 from contig.training.session import Session, pick_device
 
@@ -43,7 +44,7 @@ def by_hand(stream: EventStream, epochs: int) -> ConTIG:
     torch.manual_seed(0)
     options = ConTIGOptions(dim=8, time_dim=6, neighbors=3)
     model = ConTIG(options, DataShape(0, None))
-    optimizer = torch.optim.Adam(model.parameters(), lr=TINY["lr"], fused=True)
+    optimizer = FlatAdam(model, lr=TINY["lr"], weight_decay=0.0, clip=1.0)
     history = History.from_stream(stream).only(split.train)
     negatives = Negatives(stream, destinations=stream.dst[split.train], seed=0)
     times = stream.t[split.train]
@@ -57,9 +58,7 @@ def by_hand(stream: EventStream, epochs: int) -> ConTIG:
             args = (batch.src, torch.stack([batch.dst, wrong], dim=1), batch.t, batch.t[0])
             logits = model.link(state, history, *args)
             truth = torch.tensor([1.0, 0.0]).expand_as(logits)
-            optimizer.zero_grad()
             binary_cross_entropy_with_logits(logits, truth).backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             coming = times[start + 30 :]
             see = int(np.count_nonzero(times < coming[0])) if len(coming) else len(times)

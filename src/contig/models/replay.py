@@ -12,7 +12,7 @@ from contig.batches import schedule
 from contig.errors import DataError
 from contig.history import History
 from contig.models.contract import EventBatch, Model
-from contig.models.engine import Captured
+from contig.models.engine import Captured, filled, room_for
 from contig.models.state import NodeState
 
 
@@ -30,12 +30,13 @@ def replay(
         model.observe(state, history, EventBatch.of(history, at))
         return at
 
-    step_over = Captured(observe, batch_size, fixed_shapes=model.fixed_shapes)
+    room = room_for(batch_size)
+    step_over = Captured(observe, (room,), fixed_shapes=model.fixed_shapes)
     at = torch.from_numpy(events).to(history.device)
     times = history.events["t"][at].cpu().numpy()
     model.eval()
     for step in schedule(times, batch_size):
-        step_over(at[step.seen : step.see])
+        step_over(filled(at[step.seen : step.see], room))
         progress(step.see - step.seen)
     if len(events):
         state.position = int(events[-1]) + 1
