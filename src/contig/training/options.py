@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from contig.options import option
 from contig.splits import Rule
 
+# What decides the numbers of a rule too, though it has nothing to train.
+MEASURING = ("rule", "split_seed", "batch_size")
+
 
 @dataclass(frozen=True)
 class TrainOptions:
