@@ -39,7 +39,7 @@ def test_a_model_s_own_defaults_give_way_to_what_is_asked_for(monkeypatch: pytes
     monkeypatch.setattr(model_class("tgn"), "training_defaults", {"lr": 1e-3, "patience": 9})
     train = RunConfig.of("tgn", {"patience": "2"}).train
     assert (train.lr, train.patience, train.epochs) == (1e-3, 2, TrainOptions().epochs)
-    assert RunConfig.of("contig").train == TrainOptions()
+    assert RunConfig.of("recency").train == TrainOptions()
 
 
 @pytest.mark.parametrize("model", MODELS)

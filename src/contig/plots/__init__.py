@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contig.plots.comparisons import Contestant, comparison
 from contig.plots.learning import learning_curve
 from contig.plots.streams import overview
 from contig.plots.style import PART_COLOURS, SET_COLOURS, SIDE_COLOURS, check_target, save
@@ -11,7 +12,9 @@ __all__ = [
     "PART_COLOURS",
     "SET_COLOURS",
     "SIDE_COLOURS",
+    "Contestant",
     "check_target",
+    "comparison",
     "learning_curve",
     "overview",
     "save",
