@@ -160,8 +160,9 @@ def compare(
 ) -> None:
     """Train models on the same events with several seeds and put them side by side, with what they cost.
 
-    The table, its numbers and a picture are kept in FOLDER as compare.txt, .csv, .json and .png. Runs
-    that are done already are not done again; interrupted ones are gone on with.
+    The result is kept in FOLDER as compare.txt, .csv, .json and .png.
+
+    Runs that are done already are not done again; interrupted ones are gone on with.
     """
     from contig.experiments.jobs import plan
     from contig.experiments.lineups import chosen_models, lineup
