@@ -31,7 +31,7 @@ from contig.tasks.link import evaluation_negatives, link_report
 from contig.training.config import RunConfig
 from contig.training.display import Display
 from contig.training.folder import RunFolder
-from contig.training.memory import peak_memory, reset_peak
+from contig.training.peaks import peak_memory, reset_peak
 from contig.training.run import Run
 from contig.training.session import Data, Session, hardware, pick_device
 

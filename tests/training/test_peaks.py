@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from contig.training import memory
-from contig.training.memory import peak_memory, reset_peak
+from contig.training import peaks
+from contig.training.peaks import peak_memory, reset_peak
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:3")
 
@@ -21,7 +21,7 @@ def test_the_peak_of_a_process_stays_when_memory_is_given_back(
     told_by: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if told_by == "getrusage":
-        monkeypatch.setattr(memory, "STATUS", tmp_path / "none")
+        monkeypatch.setattr(peaks, "STATUS", tmp_path / "none")
     block = np.ones(30_000_000)  # 240 MB, each page touched
     held = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     del block
@@ -31,9 +31,9 @@ def test_the_peak_of_a_process_stays_when_memory_is_given_back(
 
 
 def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    peaks = {GPU: 700}
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: peaks.update({device: 11}))
-    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: peaks[device])
+    most = {GPU: 700}
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: most.update({device: 11}))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: most[device])
     reset_peak(GPU)
     assert peak_memory(GPU) == {"bytes": 11, "of": "tensors on the GPU"}
 
