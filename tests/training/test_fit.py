@@ -318,6 +318,8 @@ def test_what_the_metrics_say_besides(run: Run, stream: EventStream) -> None:
     assert (metrics["seed"], metrics["batch_size"], metrics["model"]) == (0, 30, "contig")
     assert metrics["protocol"]["rule"] == "tgn"
     assert "CPU" in metrics["hardware"]
+    assert metrics["peak_memory"]["bytes"] > 0
+    assert metrics["peak_memory"]["of"] == "the whole process"
     assert metrics["parameters"] == sum(p.numel() for p in run.model.parameters())
     assert [row["epoch"] for row in metrics["epochs"]] == [0, 1]
     best = max(metrics["epochs"], key=lambda row: row["val_ap"])

@@ -58,11 +58,11 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _options(name: str) -> dict[str, Any]:
-    from contig.models import model_class
     from contig.options import describe
-    from contig.training.options import TrainOptions
+    from contig.training.config import RunConfig
 
-    return {"options": describe(model_class(name).options()), "training": describe(TrainOptions())}
+    defaults = RunConfig.of(name)
+    return {"options": describe(defaults.model_options), "training": describe(defaults.train)}
 
 
 def _model_list(known: list[dict[str, Any]]) -> Table:

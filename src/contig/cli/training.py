@@ -106,6 +106,7 @@ def train(
 
     from contig.training.config import RunConfig
     from contig.training.folder import RunFolder
+    from contig.training.options import MEASURING
 
     train = RunConfig.of(model, chosen).train
     rules = _rules(compare or [])
@@ -126,7 +127,7 @@ def train(
 
     with _resumable(folder):
         run = fit(stream, model, out=folder, device=device, tensorboard=tensorboard, **chosen)
-    shared = {name: getattr(train, name) for name in ("rule", "split_seed", "batch_size")}
+    shared = {name: getattr(train, name) for name in MEASURING}
     _tell(run, {rule: _measured(stream, rule, device, shared) for rule in rules}, json)
 
 

@@ -49,6 +49,7 @@ class Model(nn.Module, ABC):
     name: ClassVar[str]
     options: ClassVar[type[Any]]
     learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
+    training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
 
     @abstractmethod
     def blank(self) -> Mapping[str, Tensor]:

@@ -31,6 +31,7 @@ from contig.tasks.link import evaluation_negatives, link_report
 from contig.training.config import RunConfig
 from contig.training.display import Display
 from contig.training.folder import RunFolder
+from contig.training.peaks import peak_memory, reset_peak
 from contig.training.run import Run
 from contig.training.session import Data, Session, hardware, pick_device
 
@@ -109,6 +110,7 @@ def _cuda_devices(device: torch.device) -> list[torch.device]:
 
 
 def _train(session: Session, folder: RunFolder, display: Display, writer: Any = None) -> Run:
+    reset_peak(session.data.device)
     validate = _Validation(session, folder)
     progress = session.progress
     with display, _stopping_softly() as stop, closing(writer) if writer else nullcontext():
@@ -272,6 +274,7 @@ def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
         "batch_size": config.train.batch_size,
         "hardware": hardware(data.device),
         "parameters": sum(p.numel() for p in session.model.parameters()),
+        "peak_memory": peak_memory(data.device),
         "best_epoch": progress.best_epoch,
         "events_per_second": {
             "train": _training_speed(session),

@@ -68,6 +68,10 @@ class RunFolder:
         except (KeyError, TypeError, AttributeError, ContigError) as error:
             raise RunError(f"{self.path}/config.json cannot be understood ({error}).") from error
 
+    def fingerprint(self) -> str:
+        """Which events the run is of."""
+        return str(self._json("config.json")["data"]["fingerprint"])
+
     def metrics(self) -> dict[str, Any]:
         """What ``metrics.json`` says."""
         if not self.has("metrics.json"):

@@ -8,6 +8,9 @@ from typing import Literal
 from contig.options import option
 from contig.splits import Rule
 
+# What decides the numbers of a rule too, though it has nothing to train.
+MEASURING = ("rule", "split_seed", "batch_size")
+
 
 @dataclass(frozen=True)
 class TrainOptions:
