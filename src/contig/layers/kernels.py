@@ -18,7 +18,7 @@ _kernel: Any = triton.jit
 THREADS = 256  # elements of a program
 
 
-@_kernel
+@_kernel  # type: ignore[untyped-decorator]
 def _system(x, gates, mine, theirs, linked, pair, column, inside, width, half, horizon):  # type: ignore[no-untyped-def]
     """Starts, gates and the system of a pair and dimension."""
     a = tl.load(mine + pair, mask=inside, other=0)
@@ -41,8 +41,8 @@ def _system(x, gates, mine, theirs, linked, pair, column, inside, width, half, h
     return a, b, part, xa, xb, la, lb, pa, pb, q, r, ga, gb, mu, e, d
 
 
-@_kernel
-def _flow(  # type: ignore[no-untyped-def, untyped-decorator]
+@_kernel  # type: ignore[untyped-decorator]
+def _flow(  # type: ignore[no-untyped-def]
     x,
     gates,
     mine,
@@ -73,8 +73,8 @@ def _flow(  # type: ignore[no-untyped-def, untyped-decorator]
     tl.store(out + at, xa + horizon * moved, mask=inside)
 
 
-@_kernel
-def _flow_back(  # type: ignore[no-untyped-def, untyped-decorator]
+@_kernel  # type: ignore[untyped-decorator]
+def _flow_back(  # type: ignore[no-untyped-def]
     x,
     gates,
     mine,
