@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from contig.errors import ConfigError, unknown
 from contig.events import EventStream
 from contig.splits import interval_sets, intervals
-from contig.summary import Summary, TimeSpan, duration
+from contig.summary import Summary
+from contig.times import TimeSpan, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
