@@ -71,6 +71,7 @@ PERIODS = (
     *(HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, YEAR / 4, YEAR),
 )
 MOST_BARS = 200
+FEW_EVENTS = 12  # whose intervals a trajectory draws equally wide
 INTERVAL_TICKS = {
     **{1e-6: "1 µs", 1e-3: "1 ms", SECOND: "1 s", 10.0: "10 s", MINUTE: "1 min", 10 * MINUTE: "10 min"},
     **{HOUR: "1 h", 6 * HOUR: "6 h", DAY: "1 d", 7 * DAY: "7 d", 30 * DAY: "30 d", YEAR: "1 y"},
@@ -376,11 +377,11 @@ def _label_intervals(axes: Axes, bins: _LogBins) -> None:
 def learning_curve(log: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """Loss and validation AP by epoch, the best epoch marked.
 
-    ``log`` has a row per epoch: ``epoch`` (from 0), ``loss``, ``val_ap`` and ``val_ap_inductive``.
+    ``log`` has a row per epoch: ``epoch`` (from 1), ``loss``, ``val_ap`` and ``val_ap_inductive``.
     """
-    epochs = [row["epoch"] + 1 for row in log]
+    epochs = [row["epoch"] for row in log]
     best = max(log, key=lambda row: row["val_ap"])
-    facts = (f"best epoch {best['epoch'] + 1} of {len(log)}", f"validation AP {100 * best['val_ap']:.2f}")
+    facts = (f"best epoch {best['epoch']} of {len(log)}", f"validation AP {100 * best['val_ap']:.2f}")
     with _figure(10.5, 4.4) as figure:
         grid = figure.add_gridspec(2, 2, height_ratios=(0.16, 1.0))
         _draw_heading(figure.add_subplot(grid[0, :]), title, facts)
@@ -395,10 +396,10 @@ def learning_curve(log: Sequence[Mapping[str, Any]], title: str) -> Figure:
         precision.set_title("Validation AP, %")
         precision.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.3)
         precision.plot(
-            best["epoch"] + 1, 100 * best["val_ap"], "o", markersize=11, markerfacecolor="none", color=INK
+            best["epoch"], 100 * best["val_ap"], "o", markersize=11, markerfacecolor="none", color=INK
         )
         for axes in (loss, precision):
-            axes.axvline(best["epoch"] + 1, color=INK, linewidth=1.0, linestyle=CUT_LINE)
+            axes.axvline(best["epoch"], color=INK, linewidth=1.0, linestyle=CUT_LINE)
             axes.set_xlabel("epoch")
             axes.set_xlim(0.5, max(epochs) + 0.5)
             axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
@@ -423,18 +424,25 @@ def trajectory(
     """A node's embeddings ``[times, d]`` over ascending times: its path in the plane, and in time.
 
     ``node`` is the internal id, ``summary`` that of the stream. The plane is spanned by the path's
-    first two principal components. The node's events in between are marked.
+    first two principal components. The node's events in between are marked; where they are few, time
+    runs from event to event, all intervals as wide as each other, because some are seconds and some weeks.
     """
     time = summary.time
     axis = _time_axis(time, (times[-1] - times[0]) / time.per_second)
-
-    def place(t: NDArray[Any]) -> NDArray[np.float64]:
-        seconds: NDArray[np.float64] = (t - time.first) / time.per_second
-        return axis.start + seconds / axis.unit
-
     path = _principal(embeddings)
     met = stream.t[(stream.src == node) | (stream.dst == node)]
     met = met[(met >= times[0]) & (met <= times[-1])]
+    ends = np.unique([times[0], *met, times[-1]]) if 1 < len(met) <= FEW_EVENTS else None
+    if ends is not None:
+        axis = _TimeAxis(0.0, 1.0, "intervals between events")
+
+    def place(t: NDArray[Any]) -> NDArray[np.float64]:
+        if ends is not None:
+            warped: NDArray[np.float64] = np.interp(t, ends, np.arange(len(ends)))
+            return warped
+        seconds: NDArray[np.float64] = (t - time.first) / time.per_second
+        return axis.start + seconds / axis.unit
+
     moved = np.linalg.norm(np.diff(embeddings, axis=0), axis=1).sum()
     facts = (
         f"{len(met):,} events",
@@ -453,10 +461,12 @@ def trajectory(
         for axes in (distance, parts):
             _mark_events(axes, place(met))
             axes.set_xlim(*_wide(place(times)[[0, -1]]))
-            if time.unix:
+            if ends is not None:
+                _label_gaps(axes, np.diff(ends) / time.per_second)
+            elif time.unix:
                 _date(axes)
         distance.tick_params(labelbottom=False)
-        parts.set_xlabel(axis.label)
+        parts.set_xlabel(axis.label if ends is None else "from event to event, and how long that took")
     return figure
 
 
@@ -516,7 +526,8 @@ def _draw_path(
     axes.set_xlabel(f"component 1 ({path.shares[0]:.0%} of the movement)")
     axes.set_ylabel(f"component 2 ({path.shares[1]:.0%})")
     axes.margins(0.08)
-    axes.set_aspect("equal", adjustable="datalim")  # one scale, so that distances can be compared
+    if path.shares[0] < 16 * path.shares[1]:  # else the path would be a mere line
+        axes.set_aspect("equal", adjustable="datalim")  # one scale, so that distances can be compared
     bar = axes.figure.colorbar(line, ax=axes, shrink=0.85, pad=0.02)
     bar.outline.set_visible(False)
     line.set_clim(*_wide(at[[0, -1]]))
@@ -525,6 +536,18 @@ def _draw_path(
         dates = AutoDateLocator()  # type: ignore[no-untyped-call]
         bar.ax.yaxis.set_major_locator(dates)
         bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
+
+
+def _label_gaps(axes: Axes, seconds: NDArray[np.float64]) -> None:
+    """Write how long each interval is under it, and draw a line at each event."""
+    axes.xaxis.set_major_locator(FixedLocator((0.5 + np.arange(len(seconds))).tolist()))
+    axes.xaxis.set_major_formatter(FixedFormatter([duration(gap) for gap in seconds]))
+    axes.tick_params(axis="x", length=0, labelsize=8)
+    for label in axes.get_xticklabels():
+        label.set(rotation=35, rotation_mode="anchor", ha="right")
+    axes.grid(axis="x", visible=False)
+    for event in range(1, len(seconds)):
+        axes.axvline(event, color=SOFT, linewidth=0.7, linestyle=CUT_LINE, zorder=1)
 
 
 def _wide(ends: NDArray[np.float64]) -> tuple[float, float]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -102,12 +103,21 @@ def test_a_date_means_nothing_to_a_stream_without_dates(here: Path) -> None:
 def test_recommend(run: Path) -> None:
     expected = Run.open(run).recommend("n8", at=START + 500_000.5, k=3)
     found = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "-k", 3, "--json").json
-    assert found["recommendations"] == [{"node": one.node, "score": one.score} for one in expected]
+    keys = ("node", "score", "probability")
+    assert found["recommendations"] == [{key: getattr(one, key) for key in keys} for one in expected]
     assert (found["node"], found["at"]) == ("n8", START + 500_000.5)
-    answer = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "-k", 3)
+    answer = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "--k", 3)
+    assert "rank node probability" in answer.words
     for rank, one in enumerate(expected, 1):
-        assert f"{rank} {one.node} {one.score:.3f}" in answer.words
+        assert f"{rank} {one.node} {1 / (1 + exp(-one.score)):.3f}" in answer.words
     assert len(Answer("recommend", run, "--node", "n8", "--json").json["recommendations"]) == 8
+
+
+def test_a_rule_recommends_by_its_scores(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
+    assert "rank node score" in Answer("recommend", "run", "--node", "1").words
+    rows = Answer("recommend", "run", "--node", "1", "-k", 2, "--json").json["recommendations"]
+    assert {(row["score"], row["probability"]) for row in rows} <= {(0.0, None), (1.0, None)}
 
 
 def test_recommend_refuses(run: Path) -> None:
@@ -140,10 +150,43 @@ def test_a_path_in_numbers_and_in_a_figure(run: Path, here: Path, monkeypatch: p
     assert np.array_equal(embeddings, expected)
 
 
-def test_a_path_is_as_long_as_the_stream(run: Path) -> None:
-    assert Answer("trajectory", run, "--node", "n2", "--points", 3, "--out", "p.parquet").code == 0
+def test_a_path_is_of_the_last_events(run: Path) -> None:
+    """As many points between any two of them, and both sides of every jump."""
+    assert Answer("trajectory", run, "--node", "n2", "--points", 66, "--out", "p.parquet").code == 0
+    times = np.array(pq.read_table("p.parquet")["t"].to_pylist())
+    opened = Run.open(run)
+    stream, node = opened.stream, opened.stream.ids.find("n2")
+    met = stream.t[(stream.src == node) | (stream.dst == node)][-11:]
+    assert len(np.unique(met)) == 11
+    usual = np.median(np.diff(met[1:]))
+    start = max(met[0], met[1] - usual)
+    assert times[[0, -1]] == pytest.approx([start, met[-1] + usual])
+    just_after = np.nextafter(met[1:].astype(float), np.inf)
+    assert np.histogram(times, [start, *just_after, times[-1]])[0].tolist() == [6] * 11
+    for event in met[1:]:
+        before, after = times[times <= event][-1], times[times > event][0]
+        assert before == event
+        assert after - event < 1e-5
+        embedded = opened.embed(["n2"], at=event), opened.embed(["n2"], at=after)
+        assert not np.allclose(*embedded, atol=1e-3)
+
+
+def test_half_a_span_is_filled_up(run: Path) -> None:
     t = Run.open(run).stream.t
-    assert pq.read_table("p.parquet")["t"].to_pylist() == [t[0], (t[0] + t[-1]) / 2, t[-1]]
+    for span, ends in (
+        (["--from", "2024-05-02"], (START + 86_400, t[-1])),
+        (["--to", "2024-05-04"], (t[0], START + 3 * 86_400)),
+    ):
+        assert Answer("trajectory", run, "--node", "n2", *span, "--points", 3, "--out", "p.parquet").code == 0
+        assert pq.read_table("p.parquet")["t"].to_pylist() == np.linspace(*ends, 3).tolist()
+
+
+def test_a_single_event_is_shown_in_the_whole_stream(here: Path) -> None:
+    rows = [f"{i % 7},{10 + i % 5},{i}\n" for i in range(90)]
+    (here / "x.csv").write_text("src,dst,t\n" + "".join([*rows[:40], "99,10,39\n", *rows[40:]]))
+    assert Answer("train", "x.csv", "--epochs", 1, "--out", "run", *SET).code == 0
+    assert Answer("trajectory", "run", "--node", "99", "--points", 3, "--out", "p.parquet").code == 0
+    assert pq.read_table("p.parquet")["t"].to_pylist() == [0, 44.5, 89]
 
 
 @pytest.mark.parametrize(

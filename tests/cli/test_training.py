@@ -38,6 +38,8 @@ def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
     rule = fit(stream, "edgebank", out="rule", show=False, batch_size=TINY["batch_size"])
     assert numbers(answer.json["compare"]["edgebank"]) == numbers(rule.metrics)
     assert "epoch   1  loss" in answer.err
+    assert [row["epoch"] for row in answer.json["epochs"]] == [1]
+    assert "note: rule tgn hides 17 of 196 training events" in answer.err
 
 
 def test_people_read_the_same_numbers(visits: Path) -> None:
@@ -148,9 +150,12 @@ def test_ctrl_c_says_how_to_go_on(visits: Path, run: Path, monkeypatch: pytest.M
         answer = Answer(*command)
     assert answer.code == 130
     assert answer.err.splitlines()[-1] == "error: interrupted; nothing is lost. Go on with: contig resume run"
-    refused = Answer("evaluate", "run")
-    assert refused.code == 2
-    assert "has no serving.pt: its training has not come that far" in refused.err
+    early = Answer("evaluate", "run", "--json")
+    assert early.json["transductive"]["events"] == RunFolder(run).metrics()["transductive"]["events"]
+    assert "note: run: the training is not finished; answers come from its best epoch so far" in early.err
+    for command in (["recommend"], ["embed", "--out", "x.npy"], ["trajectory", "--out", "x.parquet"]):
+        node = ["--nodes", "n1"] if command[0] == "embed" else ["--node", "n1"]
+        assert "its best epoch so far, epoch 1" in Answer(command[0], "run", *node, *command[1:]).err
     resumed = Answer("resume", "run", "--json")
     assert numbers(resumed.json) == {"run": "run", **numbers(RunFolder(run).metrics())}
 
@@ -172,6 +177,16 @@ def test_train_for_longer(visits: Path, run: Path) -> None:
         "run": "run",
         **numbers(RunFolder(run).metrics()),
     }
+
+
+def test_a_finished_run_tells_its_results_again(run: Path) -> None:
+    answer = Answer("resume", run)
+    metrics = RunFolder(run).metrics()
+    best = metrics["best_epoch"]
+    assert f"is finished: 2 epochs are done (all were asked for), the best was {best}" in answer.words
+    assert f"To train longer: contig resume {run} --epochs 4" in answer.err
+    assert f"transductive contig {100 * metrics['transductive']['ap']:.2f}" in answer.words
+    assert f"the best epoch was {best} of 2" in answer.words
 
 
 # --- evaluate ------------------------------------------------------------------------------------------
