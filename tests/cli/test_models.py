@@ -31,6 +31,14 @@ def test_the_options_of_a_model() -> None:
         assert option["help"]
 
 
+def test_a_model_without_options_says_so() -> None:
+    assert Answer("models", "recency", "--json").json["options"] == []
+    answer = Answer("models", "recency")
+    assert "recency has no options" in answer.words
+    assert "Option default" not in answer.words
+    assert "epochs 50 passes over the training events" in answer.words
+
+
 def test_no_such_model() -> None:
     answer = Answer("models", "edgbank")
     assert answer.code == 2
