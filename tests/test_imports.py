@@ -23,6 +23,7 @@ ORDER = (
     "files",
     "options",
     "columns",
+    "times",
     "events",
     "readers",
     "synthetic",

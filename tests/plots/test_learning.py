@@ -12,7 +12,7 @@ from contig import plots
 
 def learned(precision: list[float], inductive: list[float]) -> list[dict[str, float]]:
     return [
-        {"epoch": i, "loss": 0.7 - 0.1 * i, "val_ap": ap, "val_ap_inductive": new}
+        {"epoch": i + 1, "loss": 0.7 - 0.1 * i, "val_ap": ap, "val_ap_inductive": new}
         for i, (ap, new) in enumerate(zip(precision, inductive, strict=True))
     ]
 

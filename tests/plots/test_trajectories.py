@@ -100,6 +100,20 @@ def test_a_point_at_an_events_very_time_does_not_know_of_it() -> None:
     np.testing.assert_allclose(marks, shown_path(figure)[[2, 4]])
 
 
+def test_few_events_share_the_axis_evenly() -> None:
+    """Between them time runs evenly; a short interval is as wide as a long one, and says how long it is."""
+    stream = EventStream.from_arrays([0, 0, 0, 1], [7, 8, 7, 9], [100, 130, 3730, 5000])
+    times = np.array([40.0, 70.0, 100.0, 115.0, 130.0, 1030.0, 3730.0, 3850.0])
+    figure = travel(stream, times, flat_path(8, 3)[1], node=0)
+    figure.draw_without_rendering()
+    for axes in figure.axes[3:5]:
+        assert axes.get_lines()[0].get_xdata() == pytest.approx([0, 0.5, 1, 1.5, 2, 2.25, 3, 4])
+        assert axes.get_xticks() == pytest.approx([0.5, 1.5, 2.5, 3.5])
+        assert [stroke[0][0] for stroke in axes.collections[-1].get_segments()] == pytest.approx([1, 2, 3])
+    told = [label.get_text() for label in figure.axes[4].get_xticklabels()]
+    assert told == ["1 min", "30 s", "1 hour", "2 min"]
+
+
 def test_a_dated_path() -> None:
     start = 1_600_000_000  # 13 September 2020
     figure = travel(some_stream(start), np.linspace(start, start + 10 * DAY, 12), flat_path(12, 4)[1])

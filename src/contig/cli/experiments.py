@@ -233,7 +233,8 @@ class _Contest(NamedTuple):
     def notes(self) -> list[str]:
         """What a reader must know to compare the numbers."""
         from contig.experiments.lineups import WINDOW, span_of_test
-        from contig.summary import duration, summarise
+        from contig.summary import summarise
+        from contig.times import duration
 
         done = [row for row in self.rows if row.seeds]
         if not done:

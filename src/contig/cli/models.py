@@ -43,8 +43,11 @@ def models(
         console.print_json(told)
         return
     console.out().print(f"\n[bold]{name}[/bold]  {console.plain(told['description'])}")
-    for title, options in (("Option", told["options"]), ("Training", told["training"])):
-        console.out().print(_option_list(title, options))
+    if told["options"]:
+        console.out().print(_option_list("Option", told["options"]))
+    else:
+        console.out().print(f"\n  {name} has no options")
+    console.out().print(_option_list("Training", told["training"]))
 
 
 def _model(name: str) -> dict[str, Any]:

@@ -208,7 +208,7 @@ def _tell(run: Run, others: dict[str, dict[str, Any]], json: bool) -> None:
     console.out().print(f"  {trained}{speed['score']:,.0f} events/s in the test ({metrics['hardware']})")
     if run.model.learns:
         epochs = len(metrics["epochs"])
-        console.out().print(f"  the best epoch was {metrics['best_epoch'] + 1} of {epochs}")
+        console.out().print(f"  the best epoch was {metrics['best_epoch']} of {epochs}")
     console.out().print(f"  the run is in {run.path}", soft_wrap=True, markup=False)
 
 

@@ -18,7 +18,7 @@ _kernel: Any = triton.jit
 THREADS = 256  # elements of a program
 
 
-@_kernel  # type: ignore[untyped-decorator]
+@_kernel
 def _system(x, gates, mine, theirs, linked, pair, column, inside, width, half, horizon):  # type: ignore[no-untyped-def]
     """Starts, gates and the system of a pair and dimension."""
     a = tl.load(mine + pair, mask=inside, other=0)

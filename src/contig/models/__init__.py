@@ -20,6 +20,7 @@ _HOME = {
 }
 
 MODELS: tuple[str, ...] = tuple(_HOME)
+YARDSTICK = "edgebank"  # the rule that every model that learns must beat
 
 
 def model_class(name: str) -> type[Model]:
@@ -31,4 +32,4 @@ def model_class(name: str) -> type[Model]:
     return found
 
 
-__all__ = ["MODELS", "DataShape", "EventBatch", "Model", "NodeState", "model_class"]
+__all__ = ["MODELS", "YARDSTICK", "DataShape", "EventBatch", "Model", "NodeState", "model_class"]

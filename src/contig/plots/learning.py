@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def learning_curve(log: Sequence[Mapping[str, Any]], title: str) -> Figure:
     """Loss and validation AP by epoch, the best epoch marked.
 
-    ``log`` has a row per epoch: ``epoch`` (from 0), ``loss``, ``val_ap`` and ``val_ap_inductive``.
+    ``log`` has a row per epoch: ``epoch`` (from 1), ``loss``, ``val_ap`` and ``val_ap_inductive``.
     """
-    epochs = [row["epoch"] + 1 for row in log]
+    epochs = [row["epoch"] for row in log]
     best = max(log, key=lambda row: row["val_ap"])
-    facts = (f"best epoch {best['epoch'] + 1} of {len(log)}", f"validation AP {100 * best['val_ap']:.2f}")
+    facts = (f"best epoch {best['epoch']} of {len(log)}", f"validation AP {100 * best['val_ap']:.2f}")
     with new_figure(10.5, 4.4) as figure:
         grid = figure.add_gridspec(2, 2, height_ratios=(0.16, 1.0))
         draw_heading(figure.add_subplot(grid[0, :]), title, facts)
@@ -36,10 +36,10 @@ def learning_curve(log: Sequence[Mapping[str, Any]], title: str) -> Figure:
         precision.set_title("Validation AP, %")
         precision.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.3)
         precision.plot(
-            best["epoch"] + 1, 100 * best["val_ap"], "o", markersize=11, markerfacecolor="none", color=INK
+            best["epoch"], 100 * best["val_ap"], "o", markersize=11, markerfacecolor="none", color=INK
         )
         for axes in (loss, precision):
-            axes.axvline(best["epoch"] + 1, color=INK, linewidth=1.0, linestyle=CUT_LINE)
+            axes.axvline(best["epoch"], color=INK, linewidth=1.0, linestyle=CUT_LINE)
             axes.set_xlabel("epoch")
             axes.set_xlim(0.5, max(epochs) + 0.5)
             axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))

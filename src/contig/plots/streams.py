@@ -29,7 +29,8 @@ from contig.plots.style import (
 )
 from contig.plots.times import DAY, HOUR, MINUTE, SECOND, YEAR, set_dates, time_axis
 from contig.splits import interval_sets, intervals
-from contig.summary import Summary, duration
+from contig.summary import Summary
+from contig.times import duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,15 +8,19 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator
 from numpy.typing import NDArray
 
 from contig.events import EventStream
-from contig.plots.style import INK, PART_COLOURS, SET_COLOURS, draw_heading, new_figure
+from contig.plots.style import CUT_LINE, INK, PART_COLOURS, SET_COLOURS, SOFT, draw_heading, new_figure
 from contig.plots.times import TimeAxis, set_dates, time_axis
-from contig.summary import Summary, duration
+from contig.summary import Summary
+from contig.times import duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+FEW_EVENTS = 12  # whose intervals are drawn equally wide
 
 
 def trajectory(
@@ -30,18 +34,25 @@ def trajectory(
     """A node's embeddings ``[times, d]`` over ascending times: its path in the plane, and in time.
 
     ``node`` is the internal id, ``summary`` that of the stream. The plane is spanned by the path's
-    first two principal components. The node's events in between are marked.
+    first two principal components. The node's events in between are marked; where they are few, time
+    runs from event to event, all intervals as wide as each other, because some are seconds and some weeks.
     """
     time = summary.time
     axis = time_axis(time, (times[-1] - times[0]) / time.per_second)
-
-    def place(t: NDArray[Any]) -> NDArray[np.float64]:
-        seconds: NDArray[np.float64] = (t - time.first) / time.per_second
-        return axis.start + seconds / axis.unit
-
     path = _principal(embeddings)
     met = stream.t[(stream.src == node) | (stream.dst == node)]
     met = met[(met >= times[0]) & (met <= times[-1])]
+    ends = np.unique([times[0], *met, times[-1]]) if 1 < len(met) <= FEW_EVENTS else None
+    if ends is not None:
+        axis = TimeAxis(0.0, 1.0, "intervals between events")
+
+    def place(t: NDArray[Any]) -> NDArray[np.float64]:
+        if ends is not None:
+            warped: NDArray[np.float64] = np.interp(t, ends, np.arange(len(ends)))
+            return warped
+        seconds: NDArray[np.float64] = (t - time.first) / time.per_second
+        return axis.start + seconds / axis.unit
+
     moved = np.linalg.norm(np.diff(embeddings, axis=0), axis=1).sum()
     facts = (
         f"{len(met):,} events",
@@ -60,10 +71,12 @@ def trajectory(
         for axes in (distance, parts):
             _mark_events(axes, place(met))
             axes.set_xlim(*_wide(place(times)[[0, -1]]))
-            if time.unix:
+            if ends is not None:
+                _label_gaps(axes, np.diff(ends) / time.per_second)
+            elif time.unix:
                 set_dates(axes)
         distance.tick_params(labelbottom=False)
-        parts.set_xlabel(axis.label)
+        parts.set_xlabel(axis.label if ends is None else "from event to event, and how long that took")
     return figure
 
 
@@ -123,7 +136,8 @@ def _draw_path(
     axes.set_xlabel(f"component 1 ({path.shares[0]:.0%} of the movement)")
     axes.set_ylabel(f"component 2 ({path.shares[1]:.0%})")
     axes.margins(0.08)
-    axes.set_aspect("equal", adjustable="datalim")  # one scale, so that distances can be compared
+    if path.shares[0] < 16 * path.shares[1]:  # else the path would be a mere line
+        axes.set_aspect("equal", adjustable="datalim")  # one scale, so that distances can be compared
     bar = axes.figure.colorbar(line, ax=axes, shrink=0.85, pad=0.02)
     bar.outline.set_visible(False)
     line.set_clim(*_wide(at[[0, -1]]))
@@ -132,6 +146,18 @@ def _draw_path(
         dates = AutoDateLocator()  # type: ignore[no-untyped-call]
         bar.ax.yaxis.set_major_locator(dates)
         bar.ax.yaxis.set_major_formatter(ConciseDateFormatter(dates))  # type: ignore[no-untyped-call]
+
+
+def _label_gaps(axes: Axes, seconds: NDArray[np.float64]) -> None:
+    """Write how long each interval is under it, and draw a line at each event."""
+    axes.xaxis.set_major_locator(FixedLocator((0.5 + np.arange(len(seconds))).tolist()))
+    axes.xaxis.set_major_formatter(FixedFormatter([duration(gap) for gap in seconds]))
+    axes.tick_params(axis="x", length=0, labelsize=8)
+    for label in axes.get_xticklabels():
+        label.set(rotation=35, rotation_mode="anchor", ha="right")
+    axes.grid(axis="x", visible=False)
+    for event in range(1, len(seconds)):
+        axes.axvline(event, color=SOFT, linewidth=0.7, linestyle=CUT_LINE, zorder=1)
 
 
 def _wide(ends: NDArray[np.float64]) -> tuple[float, float]:

@@ -67,12 +67,12 @@ class Data:
 class Progress:
     """How far a training has come."""
 
-    epoch: int = 0  # the epoch under way
-    step: int = 0  # steps of it that are done
+    epoch: int = 0  # epochs that are done
+    step: int = 0  # steps of the one under way that are done
     loss: float = 0.0  # summed over those steps
     train_seconds: float = 0.0  # spent on them, before an interruption too
     best_ap: float = -math.inf
-    best_epoch: int = -1
+    best_epoch: int = 0  # counted from 1, as people and files do; 0 before the first is done
     patience_from: int = 0  # the epoch in which it was last asked to go on
     log: list[dict[str, Any]] = field(default_factory=list)  # one row per finished epoch
 
