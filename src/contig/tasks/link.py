@@ -15,6 +15,7 @@ from contig.errors import RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch, Model
+from contig.models.crowds import crowds, fits, room_above
 from contig.models.engine import Captured, filled, room_for
 from contig.models.state import NodeState
 from contig.negatives import Kind, Negatives
@@ -48,8 +49,12 @@ class LinkScorer:
         self.model, self.state, self.history, self.batch_size = model, state, history, batch_size
         self._negative = torch.zeros((history.num_events, 1), dtype=torch.int64, device=history.device)
         self._room = room_for(batch_size)
+        self._crowd: int | None = None
         self._step = Captured(
-            self._score_and_observe, (batch_size, self._room), fixed_shapes=model.fixed_shapes
+            self._score_and_observe,
+            (batch_size, self._room),
+            fixed_shapes=model.fixed_shapes,
+            plain=self._score_and_observe_plainly,
         )
 
     def __call__(
@@ -64,10 +69,13 @@ class LinkScorer:
         times = self.history.events["t"][at].cpu().numpy()
         self.model.eval()
         logits = []
+        counts = crowds(self.model, self.history, at, negative, self.batch_size)
+        self._crowd = self._crowd or room_above(counts)
         with torch.no_grad():
-            for step in schedule(times, self.batch_size):
+            for number, step in enumerate(schedule(times, self.batch_size)):
                 seen = filled(at[step.seen : step.see], self._room)
-                logits.append(self._step(at[step.start : step.stop], seen))
+                run = self._step if fits(counts, number, self._crowd) else self._step.plain
+                logits.append(run(at[step.start : step.stop], seen))
                 progress(step.stop - step.start)
         if len(events):
             self.state.position = int(events[-1]) + 1
@@ -75,6 +83,10 @@ class LinkScorer:
         return LinkScores(both[:, 0], both[:, 1])
 
     def _score_and_observe(self, events: Tensor, seen: Tensor) -> Tensor:
+        with self.model.within(self._crowd):
+            return self._score_and_observe_plainly(events, seen)
+
+    def _score_and_observe_plainly(self, events: Tensor, seen: Tensor) -> Tensor:
         batch = EventBatch.of(self.history, events)
         scores = score_batch(self.model, self.state, self.history, batch, self._negative[events])
         self.model.observe(self.state, self.history, EventBatch.of(self.history, seen))
