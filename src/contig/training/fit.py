@@ -27,7 +27,7 @@ from contig.errors import ConfigError, RunError
 from contig.events import EventStream
 from contig.files import write_json
 from contig.models.replay import replay
-from contig.tasks.link import evaluation_negatives, link_report
+from contig.tasks.link import METRICS, evaluation_negatives, link_report
 from contig.training.config import RunConfig
 from contig.training.display import Display
 from contig.training.folder import RunFolder
@@ -266,7 +266,7 @@ def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
             "split": "70/15/15 by time quantile",
             "rule": config.train.rule,
             "negatives": "random",
-            "metrics": "ap and auc: mean over batches; *_overall: over all events",
+            "metrics": METRICS,
         },
         "seed": config.train.seed,
         "batch_size": config.train.batch_size,
