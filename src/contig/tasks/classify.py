@@ -139,12 +139,11 @@ def standardised(x: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[np
     return scaled
 
 
-def measure(setting: Setting, seeds: int = 5) -> dict[str, Any]:
-    """AUC of the test events' labels, mean and deviation over ``seeds`` decoders."""
-    if seeds < 1:
-        raise ConfigError(f"seeds={seeds}: at least one decoder must be trained.")
+def decode(
+    setting: Setting, label: NDArray[np.bool_], seeds: int
+) -> tuple[list[Learned], NDArray[np.float32]]:
+    """A decoder for each seed, and their logits of the test events ``[seeds, test events]``."""
     stream, split = setting.stream, setting.split
-    label = check_labels(stream, split)
     with setting.bar("embedding", len(stream)) as progress:
         embedded = source_embeddings(setting, progress)
     check_scores(stream, np.arange(len(stream)), embedded)
@@ -152,7 +151,17 @@ def measure(setting: Setting, seeds: int = 5) -> dict[str, Any]:
     truth = torch.from_numpy(label).to(x.device)
     with setting.bar("decoders", seeds * LOOKS) as progress:
         learned = [learn(x, truth, split, seed, progress) for seed in range(seeds)]
-    found = np.stack([scores(one.decoder, x[torch.from_numpy(split.test).to(x.device)]) for one in learned])
+    test = x[torch.from_numpy(split.test).to(x.device)]
+    return learned, np.stack([scores(one.decoder, test) for one in learned])
+
+
+def measure(setting: Setting, seeds: int = 5) -> dict[str, Any]:
+    """AUC of the test events' labels, mean and deviation over ``seeds`` decoders."""
+    if seeds < 1:
+        raise ConfigError(f"seeds={seeds}: at least one decoder must be trained.")
+    stream, split = setting.stream, setting.split
+    label = check_labels(stream, split)
+    learned, found = decode(setting, label, seeds)
     parts = {"train": split.train, "validation": split.val, "test": split.test}
     return {
         "protocol": {
