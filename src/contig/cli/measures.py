@@ -31,6 +31,8 @@ def told(task: str, result: dict[str, Any]) -> Iterable[Table | str]:
         yield f"  mean and deviation over {protocol['decoder_seeds']} decoders; {protocol['balance']}"
         yield f"  {batches}"
     else:
+        if task == "intervals":
+            yield "  away: time since the source last appeared, 0 for the first; new: inductive"
         yield f"  {protocol['negatives']} negatives, {batches}"
 
 
@@ -60,8 +62,8 @@ def _recommend(result: dict[str, Any]) -> Table:
 
 def _intervals(result: dict[str, Any]) -> Table:
     """A row for each set, with all its events and those of new nodes."""
-    names = ("AP", "AUC", "events")
-    table = console.new_table("Test, %", "away up to", *names, *(f"ind. {name}" for name in names))
+    columns = ("away ≤", "AP", "AUC", "events", "new AP", "new AUC", "new")
+    table = console.new_table("Test, %", *columns)
     for name, span in result["intervals"].items():
         cells = [cell for s in SELECTIONS for cell in _cells(result[s][name], ("ap", "auc"))]
         table.add_row(name, "-" if span is None else _amount(span[1]), *cells)
