@@ -213,6 +213,19 @@ def test_rivals_beyond_those_met_are_drawn_evenly() -> None:
     assert times.max() < 195
 
 
+def test_no_more_than_half_are_chosen_for_having_been_met() -> None:
+    """A source that met six of sixty: of four rivals two are among them, and the others only by chance."""
+    events: list[tuple[int, int, float]] = [(0, 2 + i % 6, i) for i in range(700)]
+    events += [(1, 2 + i % 60, 700 + i) for i in range(150)]
+    events += [(0, 2, 850 + i) for i in range(150)]
+    stream = stream_of(events, 62)
+    split = chronological_split(stream, rule="paper")
+    drawn = draw_rivals(stream, split, split.test, 4)
+    known = ((drawn >= 3) & (drawn <= 7)).sum(axis=1)  # the sixth is the truth
+    assert known.min() == 2
+    assert 2 < known.mean() < 2.3  # 2 + 2 * 3 / 57
+
+
 @pytest.mark.parametrize("as_of", ["event", "batch"])
 @pytest.mark.parametrize("name", ["contig", "jodie", "recency"])
 def test_ranks_among_rivals_are_ranks_among_those_alone(name: str, as_of: AsOf) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Scores = NDArray[np.float32]
-RECALLS = (5, 10, 15, 20)  # the K of the paper's figure
 
 
 def average_precision(positive: Scores, negative: Scores) -> float:
@@ -44,6 +43,9 @@ def link_metrics(positive: Scores, negative: Scores, batch_size: int) -> dict[st
         "auc_overall": area_under_curve(positive, negative),
         "events": len(positive),
     }
+
+
+RECALLS = (5, 10, 15, 20)  # the K of the paper's figure
 
 
 def rank_metrics(ranks: Scores) -> dict[str, float | int]:
