@@ -128,22 +128,27 @@ def draw_rivals(
     met = np.unique(stream.src[split.train] * stream.num_nodes + stream.dst[split.train])
     rng = np.random.default_rng(EVALUATION_SEED)
     parts = []
-    for rows in np.array_split(events, -(-len(events) * len(everyone) // DRAWN_AT_ONCE) or 1):
-        luck = rng.random((len(rows), len(everyone)))
-        luck[negatives.candidates(torch.from_numpy(rows))[1].numpy()] = np.inf  # true ones come last
+    for rows in np.array_split(events, -(-2 * len(events) * len(everyone) // DRAWN_AT_ONCE) or 1):
+        true = negatives.candidates(torch.from_numpy(rows))[1].numpy()
         known = np.isin(stream.src[rows, None] * stream.num_nodes + everyone, met)
-        _put_first(luck, np.where(known, luck, np.inf), count // 2)
-        chosen = _smallest(luck, count)
-        free = np.isfinite(np.take_along_axis(luck, chosen, axis=1))
-        parts.append(np.where(free, everyone[chosen], -1))
+        chosen = _choose(rng.random((len(rows), 2, len(everyone))), true, known & ~true, count)
+        parts.append(np.where(np.take_along_axis(true, chosen, axis=1), -1, everyone[chosen]))
     return np.concatenate(parts)
 
 
-def _put_first(luck: NDArray[np.float64], known: NDArray[np.float64], count: int) -> None:
-    """Take each row's ``count`` smallest finite values of ``known`` below all of ``luck``."""
-    at = _smallest(known, count)
-    early = np.minimum(np.take_along_axis(luck, at, axis=1), np.take_along_axis(known, at, axis=1) - 1)
-    np.put_along_axis(luck, at, early, axis=1)
+def _choose(
+    luck: NDArray[np.float64], true: NDArray[np.bool_], known: NDArray[np.bool_], count: int
+) -> NDArray[np.int64]:
+    """Columns ``[rows, count]`` by two lots for each, the true ones last.
+
+    By the first lots up to half are chosen of the known, by the second ones the rest of all others: with
+    one lot for both, a known column that was not chosen would hardly be chosen among the others.
+    """
+    early = _smallest(np.where(known, luck[:, 0], np.inf), count // 2)
+    order = np.where(true, np.inf, luck[:, 1])
+    ahead = np.where(np.take_along_axis(known, early, axis=1), -1.0, np.take_along_axis(order, early, axis=1))
+    np.put_along_axis(order, early, ahead, axis=1)
+    return _smallest(order, count)
 
 
 def _smallest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
