@@ -270,6 +270,7 @@ def test_options_and_their_limits() -> None:
     drawn = measure(setting(model, stream), candidates=2)
     assert drawn["protocol"]["candidates"].startswith("2 drawn for each event")
     assert drawn["transductive"]["recall@5"] == 1
+    assert measure(setting(model, stream), candidates=8) == measure(setting(model, stream))  # all there are
     wrong: dict[str, Any] = {"as_of": "evnt"}
     with pytest.raises(ConfigError, match="Did you mean 'event'"):
         measure(setting(model, stream), **wrong)

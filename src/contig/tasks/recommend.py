@@ -171,6 +171,8 @@ def measure(setting: Setting, candidates: int | None = None, as_of: AsOf = "even
     stream, split, events = setting.stream, setting.split, setting.split.test
     negatives = Negatives(stream, events=events, device=setting.history.device)
     ranker = Ranker(setting.model, setting.state, setting.history, setting.batch_size, negatives, as_of)
+    if candidates is not None and candidates >= len(stream.destinations) - 1:
+        candidates = None  # nobody would be left out
     rivals = None if candidates is None else draw_rivals(stream, split, events, candidates)
     with setting.bar("ranking", len(events)) as progress:
         found = ranker(events, rivals, progress)
