@@ -101,6 +101,28 @@ class Model(nn.Module, ABC):
         finally:
             self.room = before
 
+    def rank(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        """Logits ``[queries, candidates]`` of sources meeting many candidates, a part at a time.
+
+        Candidates are ``[candidates]``, the same for all, or ``[queries, candidates]``. ``times`` are the
+        queries' own, or a single one for all of them: then a candidate common to all is embedded once.
+        """
+        if times.ndim == 0 and dst.ndim == 1:
+            when = times.expand(len(src) + len(dst))
+            embedded = self.embed(state, history, torch.cat([src, dst]), when, as_of)
+            return self.score_all(embedded[: len(src)], embedded[len(src) :])
+        rows = max(1, at_once(src.device) // dst.shape[-1])
+        dst, times = dst.expand(len(src), -1), times.expand(len(src))
+        parts = zip(src.split(rows), dst.split(rows), times.split(rows), strict=True)
+        return torch.cat([self.link(state, history, s, d, t, as_of) for s, d, t in parts])
+
+    def score_all(self, src: Tensor, dst: Tensor) -> Tensor:
+        """Logits ``[n, m]`` of links between all embeddings ``[n, d]`` and all ``[m, d]``."""
+        rows = max(1, at_once(src.device) // len(dst))
+        return torch.cat([self.score(part.unsqueeze(1), dst) for part in src.split(rows)])
+
     def path(
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, points: int
     ) -> Tensor | None:
@@ -125,6 +147,11 @@ class Model(nn.Module, ABC):
         return next((p.device for p in self.parameters()), torch.device("cpu"))
 
 
+def at_once(device: torch.device) -> int:
+    """How many pairs are scored in one go, which bounds the memory: a GPU needs many to be busy."""
+    return 2**16 if device.type == "cuda" else 2**13
+
+
 def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """The distinct ids and each id's place among them: compute once per node, not per mention.
 
@@ -147,8 +174,8 @@ def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tens
 
 def _packed(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
     """``distinct`` in ``room`` places, without waiting to learn how many there are."""
-    named = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device)
-    named[ids] = 1
+    # scatter_, since assigning a plain number would copy it to the device, which a capture forbids
+    named = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).scatter_(0, ids, 1)
     place = named.cumsum(0) - 1
     found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
     nodes = torch.arange(num_nodes, device=ids.device)
