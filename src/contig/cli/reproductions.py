@@ -16,7 +16,7 @@ from contig.cli.folders import Device
 if TYPE_CHECKING:
     from contig.experiments.grids import Table
     from contig.experiments.jobs import Failure
-    from contig.experiments.studies import Plan, Study
+    from contig.experiments.studies import Plan
 
 app = typer.Typer()
 
@@ -52,6 +52,9 @@ def reproduce(
     models: Annotated[
         str, typer.Option("--models", metavar="NAME,NAME", help="Which models, with commas between; or all.")
     ] = "all",
+    rules: Annotated[
+        bool, typer.Option("--rules/--no-rules", help="Whether rules that learn nothing stand beside.")
+    ] = True,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -98,7 +101,7 @@ def reproduce(
 
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
-    items, names = chosen_items(what), tuple(chosen_models(models))
+    items, names = chosen_items(what), tuple(chosen_models(models, rules))
     if not configs.is_dir():
         console.notice(f"--configs {configs} is no folder: every model trains under its own defaults")
     wanted = at_hand() if datasets is None else named_sources(datasets)
@@ -149,21 +152,25 @@ def _keep(plan: Plan, failed: Sequence[str]) -> list[Table]:
     from contig.experiments.grids import FORMS
     from contig.experiments.report import report
 
-    made, facts, pictures = tables(plan), _facts(plan.study), {}
+    made, facts, pictures = tables(plan), _facts(plan), {}
     for table in made:
         for ending, form in FORMS.items():
             _write(plan.study.out / f"{table.name}.{ending}", form(table))
         if (drawn := figure(table, facts)) is not None:
-            pictures[table.name] = plots.inline_svg(drawn, table.name)
             for ending in ("png", "svg"):
                 plots.save(drawn, plan.study.out / f"{table.name}.{ending}")
+        if (bare := figure(table, None)) is not None:
+            pictures[table.name] = plots.inline_svg(bare, table.name)
     _write(plan.study.out / "report.html", report(plan, made, pictures, failed))
     return made
 
 
-def _facts(study: Study) -> list[str]:
-    seeds = f"{study.seeds} seeds, bars are ± one standard deviation" if study.seeds > 1 else "one seed"
-    return [seeds, ", ".join(source.name for source in study.sources)]
+def _facts(plan: Plan) -> list[str]:
+    from contig.experiments.report import hardware
+
+    seeds = plan.study.seeds
+    spread = f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed"
+    return [spread, *hardware(plan)]
 
 
 def _write(path: Path, text: str) -> None:

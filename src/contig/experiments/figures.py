@@ -17,20 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def figure(table: Table, facts: Sequence[str]) -> Figure | None:
-    """The picture of a table; None where there is nothing to draw."""
-    facts = ("QUICK: not the paper's experiment", *facts) if table.warning else facts
+def figure(table: Table, facts: Sequence[str] | None) -> Figure | None:
+    """The picture of a table with its title and facts, or with neither; None if there is nothing to draw."""
+    title = "" if facts is None else table.title
+    facts = [*(["QUICK: not the paper's experiment"] if table.warning else []), *(facts or [])]
     if table.name in ("table2", "table4"):
         groups = {name: some for name, some in _pairs(table) if some}
-        return pairs(table.title, facts, groups, "AP, %") if groups else None
+        return pairs(title, facts, groups, "AP, %") if groups else None
     if table.name == "table3":
         groups = {stream: _column(table.grids[0], i) for i, stream in _columns(table)}
-        return pairs(table.title, facts, groups, "AUC, %") if groups else None
+        return pairs(title, facts, groups, "AUC, %") if groups else None
     panels: dict[str, Callable[[Table], Iterator[Panel]]] = {
         **{"fig3": _recalls, "fig4": _intervals, "fig5": _sweeps, "fig6": _times},
     }
     drawn = [panel for panel in panels[table.name](table) if panel.curves]
-    return curves(table.title, facts, drawn) if drawn else None
+    return curves(title, facts, drawn) if drawn else None
 
 
 # --- beside the paper --------------------------------------------------------------------------------

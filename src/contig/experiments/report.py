@@ -14,6 +14,7 @@ from contig.experiments.jobs import Job
 from contig.experiments.recipes import find_recipe
 from contig.experiments.rows import SELECTIONS
 from contig.experiments.studies import FOCUS, Plan, Study
+from contig.models import model_class
 
 
 def report(plan: Plan, tables: Sequence[Table], pictures: Mapping[str, str], failures: Sequence[str]) -> str:
@@ -31,8 +32,11 @@ def report(plan: Plan, tables: Sequence[Table], pictures: Mapping[str, str], fai
     if failures:
         sections["What failed"] = _list(failures)
     filled = {name: content for name, content in sections.items() if content}
+    tag = ' <span class="tag">QUICK</span>' if study.scale.warning else ""
     contents = "".join(f'<li><a href="#{slug(n)}">{escape(n)}</a></li>' for n in filled)
-    body = "".join(f'<section id="{slug(n)}"><h2>{escape(n)}</h2>{c}</section>' for n, c in filled.items())
+    body = "".join(
+        f'<section id="{slug(n)}"><h2>{escape(n)}{tag}</h2>{c}</section>' for n, c in filled.items()
+    )
     banner = f'<p class="warning">{escape(study.scale.warning)}</p>' if study.scale.warning else ""
     lead = "".join(f"<li>{escape(fact)}</li>" for fact in _facts(plan))
     return (
@@ -87,10 +91,9 @@ def _wide(grid: Grid) -> str:
 
 
 def _item(table: Table, picture: str) -> str:
-    warning = f'<p class="warning">{escape(table.warning)}</p>' if table.warning else ""
     figure = f"<figure>{picture}</figure>" if picture else ""
     grids = "".join(map(_wide, table.grids))
-    return f"{warning}{figure}{grids}{_list(table.notes, 'notes')}"
+    return f'{figure}<div class="grids">{grids}</div>{_list(table.notes, "notes")}'
 
 
 def _list(lines: Iterable[str], kind: str = "") -> str:
@@ -123,7 +126,9 @@ def _settings(plan: Plan) -> str:
         found = find_recipe(plan.study.configs, name, recipe.model)
         own = ", ".join(f"{key}={_word(value)}" for key, value in recipe.settings.items())
         origin = "the model's defaults" if found is None else f"{found.file}.json"
-        told = f"lr {train.lr:g}, batches of {train.batch_size}, at most {train.epochs} epochs"
+        told = f"batches of {train.batch_size}"
+        if model_class(recipe.model).learns:
+            told = f"lr {train.lr:g}, {told}, at most {train.epochs} epochs"
         rows.append((name, recipe.model, recipe.variant, own or "none", told, origin))
     return _rows(["stream", "model", "variant", "settings", "training", "from"], rows)
 
@@ -166,6 +171,9 @@ margin:1.5rem 0;scroll-margin-top:1rem}
 .facts{list-style:none;display:flex;flex-wrap:wrap;gap:.5rem;margin:0;padding:0;font-size:.85rem}
 .facts li{border:1px solid var(--grid);background:var(--card);border-radius:99px;padding:.15rem .8rem}
 .warning{background:var(--warn);color:var(--warnink);border-radius:8px;padding:.6rem 1rem;font-weight:600}
+.tag{background:var(--warn);color:var(--warnink);border-radius:6px;padding:.1rem .5rem;font-size:.7rem;
+vertical-align:middle;letter-spacing:.05em}
+.grids{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(31rem,100%),1fr));gap:0 2rem}
 .wide{overflow-x:auto;margin:0 0 1.25rem}
 table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;min-width:50%}
 caption{text-align:left;font-weight:600;padding:.25rem 0 .5rem}
@@ -178,7 +186,7 @@ td.word{text-align:left;white-space:normal}thead th+th{text-align:right}
 .best{font-weight:700}.paper{color:var(--soft)}
 .up{color:var(--up);background:var(--upbg)}.down{color:var(--down);background:var(--downbg)}.even{color:var(--soft)}
 .notes{color:var(--soft);font-size:.88rem;padding-left:1.1rem;margin:.5rem 0 0}
-figure{margin:0 0 1.5rem}figure svg{width:100%;height:auto;max-height:52rem}
+figure{margin:0 0 1.5rem}figure svg{width:100%;height:auto;max-height:52rem;overflow:visible}
 summary{cursor:pointer;color:var(--accent)}
 @media (max-width:60rem){body{display:block}nav{position:static;height:auto;border:0;padding-bottom:0}}
 @media print{nav{display:none}body{display:block;background:#fff}section{break-inside:avoid}}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from contig.plots.style import CUT_LINE, GRID, INK, SOFT, draw_heading, new_figure
 
@@ -22,7 +24,10 @@ ACROSS = 3  # panels in a row
 
 
 class Curve(NamedTuple):
-    """Points with their deviations (NaN for none); a quiet one stands behind the others."""
+    """Points with their deviations (NaN for none); a quiet one stands behind the others.
+
+    One that is quiet and dashed is a line to compare with, and its points are not marked.
+    """
 
     name: str
     x: Sequence[float]
@@ -54,20 +59,30 @@ class Pair(NamedTuple):
 
 
 def curves(title: str, facts: Sequence[str], panels: Sequence[Panel]) -> Figure:
-    """Panels side by side with one legend for all."""
+    """Panels side by side with one legend for all; no heading where there is no title."""
     names = list(dict.fromkeys(c.name for panel in panels for c in panel.curves))
     looks = {name: _look(place) for place, name in enumerate(names)}
-    across = min(ACROSS, len(panels))
-    down = math.ceil(len(panels) / across)
-    with new_figure(max(6.4, 4.4 * across), 1.3 + 3.5 * down) as figure:
-        grid = figure.add_gridspec(1 + down, across, height_ratios=(0.62, *[3.5] * down))
-        draw_heading(figure.add_subplot(grid[0, :]), title, facts)
-        for place, panel in enumerate(panels):
-            _draw(figure.add_subplot(grid[1 + place // across, place % across]), panel, looks)
+    with _places(title, facts, len(panels), 3.5) as (figure, places):
+        for axes, panel in zip(places, panels, strict=True):
+            _draw(axes, panel, looks)
         marks = {c.name: _handle(c, looks[c.name]) for panel in panels for c in panel.curves}
-        columns = max(1, min(len(marks), 2 * across))
+        columns = max(1, min(len(marks), 2 * min(ACROSS, len(panels))))
         figure.legend(handles=list(marks.values()), loc="outside lower center", ncols=columns)
     return figure
+
+
+@contextmanager
+def _places(
+    title: str, facts: Sequence[str], count: int, tall: float
+) -> Iterator[tuple[Figure, Iterator[Axes]]]:
+    """An empty figure and its panels, one after the other, a few in a row."""
+    across = min(ACROSS, max(1, count))
+    down, top = math.ceil(count / across), 1 if title else 0
+    with new_figure(max(6.4, 4.4 * across), 0.6 + 0.7 * top + tall * down) as figure:
+        grid = figure.add_gridspec(top + down, across, height_ratios=(*[0.62] * top, *[tall] * down))
+        if title:
+            draw_heading(figure.add_subplot(grid[0, :]), title, facts)
+        yield figure, (figure.add_subplot(grid[top + i // across, i % across]) for i in range(count))
 
 
 def _look(place: int) -> dict[str, Any]:
@@ -77,7 +92,9 @@ def _look(place: int) -> dict[str, Any]:
 def _line(curve: Curve, look: Mapping[str, Any]) -> dict[str, Any]:
     """How a curve is drawn."""
     own = {**look, "linewidth": 1.8, "markersize": 5.0, "linestyle": CUT_LINE if curve.dashed else "-"}
-    return {**own, "color": QUIET, "linewidth": 1.1, "markersize": 4.0} if curve.quiet else own
+    if not curve.quiet:
+        return own
+    return {**own, "color": QUIET, "linewidth": 1.1, "markersize": 0.0 if curve.dashed else 4.0}
 
 
 def _handle(curve: Curve, look: Mapping[str, Any]) -> Line2D:
@@ -97,6 +114,10 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]) -> N
     if panel.log:
         axes.set_xscale("log")
         axes.set_yscale("log")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}"))
+            axis.set_minor_locator(NullLocator())
     if panel.ticks:
         axes.set_xticks(range(len(panel.ticks)), list(panel.ticks))
     axes.set_title(panel.title, parse_math=False)
@@ -107,14 +128,9 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]) -> N
 def pairs(title: str, facts: Sequence[str], groups: Mapping[str, Sequence[Pair]], label: str) -> Figure:
     """A panel for each group: a line for each name, a dot for here and a ring for the paper."""
     fields = {name: some for name, some in groups.items() if some}
-    across = min(ACROSS, max(1, len(fields)))
-    down = math.ceil(len(fields) / across)
     tall = 0.9 + 0.3 * max((len(some) for some in fields.values()), default=1)
-    with new_figure(max(6.4, 4.4 * across), 1.3 + tall * down) as figure:
-        grid = figure.add_gridspec(1 + down, across, height_ratios=(0.62, *[tall] * down))
-        draw_heading(figure.add_subplot(grid[0, :]), title, facts)
-        for place, (name, some) in enumerate(fields.items()):
-            axes = figure.add_subplot(grid[1 + place // across, place % across])
+    with _places(title, facts, len(fields), tall) as (figure, places):
+        for axes, (name, some) in zip(places, fields.items(), strict=True):
             _draw_pairs(axes, some)
             axes.set_title(name, parse_math=False)
             axes.set_xlabel(label)
