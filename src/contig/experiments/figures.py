@@ -31,7 +31,8 @@ def figure(table: Table, facts: Sequence[str] | None) -> Figure | None:
         **{"fig3": _recalls, "fig4": _intervals, "fig5": _sweeps, "fig6": _times},
     }
     drawn = [panel for panel in panels[table.name](table) if panel.curves]
-    return curves(title, facts, drawn) if drawn else None
+    across = 2 if table.name == "fig4" else 3
+    return curves(title, facts, drawn, across) if drawn else None
 
 
 # --- beside the paper --------------------------------------------------------------------------------
@@ -100,7 +101,8 @@ def _sweeps(table: Table) -> Iterator[Panel]:
                 name = f"{grid.title}, {column.removeprefix('AP ')}"
                 y, std = [s.mean for s in found], [s.std for s in found]
                 drawn.append(Curve(name, x, y, std, dashed="inductive" in name))
-        yield Panel(f"{symbol} ({option})", [c for c in drawn if c.x], symbol, "AP, %")
+        heading = option if symbol == option else f"{symbol} ({option})"
+        yield Panel(heading, [c for c in drawn if c.x], symbol, "AP, %")
 
 
 def _times(table: Table) -> Iterator[Panel]:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 COLOURS = ("#cc4b37", "#2f5d8a", "#eda63a", "#21797c", "#7b5aa6", "#8c6d46", "#d47fa6", "#5b8c3e", "#4f6272")
 QUIET = "#a9b2bc"
 MARKERS = "osD^vPX<>"
-ACROSS = 3  # panels in a row
 
 
 class Curve(NamedTuple):
@@ -58,25 +57,25 @@ class Pair(NamedTuple):
     paper_std: float
 
 
-def curves(title: str, facts: Sequence[str], panels: Sequence[Panel]) -> Figure:
-    """Panels side by side with one legend for all; no heading where there is no title."""
+def curves(title: str, facts: Sequence[str], panels: Sequence[Panel], across: int = 3) -> Figure:
+    """Panels, ``across`` of them in a row, with one legend for all; no heading where there is no title."""
     names = list(dict.fromkeys(c.name for panel in panels for c in panel.curves))
     looks = {name: _look(place) for place, name in enumerate(names)}
-    with _places(title, facts, len(panels), 3.5) as (figure, places):
+    with _places(title, facts, len(panels), 3.5, across) as (figure, places):
         for axes, panel in zip(places, panels, strict=True):
             _draw(axes, panel, looks)
         marks = {c.name: _handle(c, looks[c.name]) for panel in panels for c in panel.curves}
-        columns = max(1, min(len(marks), 2 * min(ACROSS, len(panels))))
+        columns = max(1, min(len(marks), 2 * min(across, len(panels))))
         figure.legend(handles=list(marks.values()), loc="outside lower center", ncols=columns)
     return figure
 
 
 @contextmanager
 def _places(
-    title: str, facts: Sequence[str], count: int, tall: float
+    title: str, facts: Sequence[str], count: int, tall: float, across: int
 ) -> Iterator[tuple[Figure, Iterator[Axes]]]:
     """An empty figure and its panels, one after the other, a few in a row."""
-    across = min(ACROSS, max(1, count))
+    across = min(across, max(1, count))
     down, top = math.ceil(count / across), 1 if title else 0
     with new_figure(max(6.4, 4.4 * across), 0.6 + 0.7 * top + tall * down) as figure:
         grid = figure.add_gridspec(top + down, across, height_ratios=(*[0.62] * top, *[tall] * down))
@@ -118,18 +117,23 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]) -> N
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
             axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.6g}"))
             axis.set_minor_locator(NullLocator())
-    if panel.ticks:
+    elif panel.ticks:
         axes.set_xticks(range(len(panel.ticks)), list(panel.ticks))
+    else:  # a few chosen values, and nothing was asked between them
+        places = sorted({x for curve in panel.curves for x in curve.x})
+        axes.set_xticks(places, [f"{x:g}" for x in places])
     axes.set_title(panel.title, parse_math=False)
     axes.set_xlabel(panel.x_label, parse_math=False)
     axes.set_ylabel(panel.y_label, parse_math=False)
 
 
-def pairs(title: str, facts: Sequence[str], groups: Mapping[str, Sequence[Pair]], label: str) -> Figure:
+def pairs(
+    title: str, facts: Sequence[str], groups: Mapping[str, Sequence[Pair]], label: str, across: int = 2
+) -> Figure:
     """A panel for each group: a line for each name, a dot for here and a ring for the paper."""
     fields = {name: some for name, some in groups.items() if some}
     tall = 0.9 + 0.3 * max((len(some) for some in fields.values()), default=1)
-    with _places(title, facts, len(fields), tall) as (figure, places):
+    with _places(title, facts, len(fields), tall, across) as (figure, places):
         for axes, (name, some) in zip(places, fields.items(), strict=True):
             _draw_pairs(axes, some)
             axes.set_title(name, parse_math=False)
