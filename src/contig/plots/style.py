@@ -88,14 +88,15 @@ def inline_svg(figure: Figure, name: str) -> str:
     that they follow its light or dark. It refers to nothing outside itself.
     """
     file = StringIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+    with matplotlib.rc_context(STYLE):
         figure.savefig(file, format="svg", metadata={"Date": None})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", svg)
+    order = dict.fromkeys(re.findall(r'(?:\bid="|href="#|url\(#)([^")]+)', svg))
+    names = {old: f"{name}-{number}" for number, old in enumerate(order)}  # theirs change from time to time
+    svg = re.sub(r'(\bid="|href="#|url\(#)([^")]+)', lambda m: m[1] + names[m[2]], svg)
     variables = {INK: "--ink", SOFT: "--soft", GRID: "--grid", "#ffffff": "--card"}
     for colour, variable in variables.items():
         svg = svg.replace(colour, f"var({variable})")
