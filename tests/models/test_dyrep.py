@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -15,6 +16,9 @@ from contig.history import History
 
 class Plain(Twin):
     """DyRep in dictionaries, the recurrent cell written out."""
+
+    def waves(self, dt: float) -> Tensor:
+        return super().waves(math.log(1 + dt))
 
     def structural(self, u: int, t: int) -> Tensor:
         """What a node says at an event at ``t``: attention over its events strictly before."""

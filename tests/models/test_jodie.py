@@ -15,6 +15,9 @@ from twins import NOW, Twin, later_times, model_of, walked
 class Plain(Twin):
     """JODIE in dictionaries, the recurrent cells written out."""
 
+    def waves(self, dt: float) -> Tensor:
+        return super().waves(math.log(1 + dt))
+
     def updated(self, v: int) -> Tensor:
         if v not in self.last:
             return self.h[v]

@@ -6,7 +6,11 @@ partner ``u`` speaks through attention over its own neighbourhood just before th
 
 Departures: trained by link prediction like every model here instead of a point process, as the TGN
 paper's own comparison does; the attention is the one the other models use, over the last ``k`` events,
-instead of intensities over all neighbours; no dropout, since what is observed must not depend on luck.
+instead of intensities over all neighbours; no dropout, since what is observed must not depend on luck;
+``Phi`` are waves of ``log(1 + dt)`` where the paper adds a linear drive of days, hours, minutes and
+seconds: both tell all scales apart, but the logarithm stays in bounds when a stream slows down and its
+intervals outgrow those of training. The vector does not know how long ago its latest event was, as in
+the paper: where that decides who meets whom, expect the other models to be better.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import torch
 from torch import Tensor
 
 from contig.history import History
-from contig.layers import RNNCell, Rows, elapsed
+from contig.layers import LogTimeEncoding, RNNCell, Rows, elapsed
 from contig.models.contract import DataShape, distinct
 from contig.models.embedding import AttentionReadout
 from contig.models.memory import RecurrentMemory
@@ -44,6 +48,7 @@ class DyRep(RecurrentMemory):
     def __init__(self, options: DyRepOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
+        self.phi = LogTimeEncoding(o.time_dim)
         self.cell = RNNCell(o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         self.structure = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=0.0)
 

@@ -6,7 +6,8 @@ Two recurrent cells, one for sources and one for destinations, take the latest e
 
 Departures: trained by link prediction like every model here instead of regressing the next item's
 embedding; no one-hot identity is appended, so that new nodes work; ``dt`` enters the projection as
-``log(1 + dt)``, which needs no statistics of the stream; a node uses the cell of the side it was on in
+``log(1 + dt)``, which needs no statistics of the stream, and the interval enters the message as waves of
+``log(1 + t - t')`` instead of as a number; a node uses the cell of the side it was on in
 its latest event, so streams that are not bipartite work.
 """
 
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import RNNCell, elapsed
+from contig.layers import LogTimeEncoding, RNNCell, elapsed
 from contig.models.contract import DataShape, distinct
 from contig.models.memory import RecurrentMemory
 from contig.models.state import NodeState
@@ -42,6 +43,7 @@ class JODIE(RecurrentMemory):
     def __init__(self, options: JODIEOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
+        self.phi = LogTimeEncoding(o.time_dim)
         width = o.dim + data.edge_width + o.time_dim + self.node_width
         self.source_cell = RNNCell(width, o.dim)
         self.destination_cell = RNNCell(width, o.dim)
