@@ -18,12 +18,15 @@ class TimeEncoding(nn.Module):
 
     ``Phi(dt) = [cos(w_1 dt), ..., cos(w_m dt), sin(w_1 dt), ..., sin(w_m dt)]`` with ``m = dim / 2``
     (an odd ``dim`` drops the last sine). Frequencies start as a geometric ladder from ``fastest`` down
-    to ``slowest``; by default periods from seconds to decades when time counts seconds. They are trained by their
-    logarithm, so that a step of the optimizer changes each by a share of itself: stepped directly,
-    the slow ones are lost at once. ``scaled`` divides by ``sqrt(dim)`` as the paper writes.
+    to ``slowest``: by default periods from seconds to decades when time counts seconds. They are
+    trained by their logarithm, so that a step of the optimizer changes each by a share of itself:
+    stepped directly, the slow ones are lost at once. ``scaled`` divides by ``sqrt(dim)`` as the paper
+    writes.
     """
 
-    def __init__(self, dim: int, *, fastest: float = 1.0, slowest: float = 1e-9, scaled: bool = False) -> None:
+    def __init__(
+        self, dim: int, *, fastest: float = 1.0, slowest: float = 1e-9, scaled: bool = False
+    ) -> None:
         super().__init__()
         self.dim = dim
         self.scale = dim**-0.5 if scaled else 1.0
