@@ -18,7 +18,7 @@ from contig.models.contract import EventBatch, Model
 from contig.models.engine import Captured
 from contig.models.state import NodeState
 from contig.negatives import Kind, Negatives
-from contig.splits import Split
+from contig.splits import Rule, Split
 from contig.tasks.metrics import Scores, link_metrics
 
 EVALUATION_SEED = 1905  # apart from every training seed
@@ -95,13 +95,20 @@ def evaluation_negatives(
 
 
 def link_report(
-    stream: EventStream, split: Split, events: NDArray[np.int64], scores: LinkScores, batch_size: int
+    stream: EventStream,
+    split: Split,
+    events: NDArray[np.int64],
+    scores: LinkScores,
+    batch_size: int,
+    *,
+    inductive: bool = True,
 ) -> dict[str, dict[str, float | int]]:
     """Metrics of all the protocol's selections of the events.
 
     ``transductive`` is every event under the rule ``tgn`` (the published convention) and the events
     between nodes seen in training under the rule ``paper``; ``inductive`` are the events with at
-    least one new node, told apart as ``new_old`` and ``new_new``.
+    least one new node, told apart as ``new_old`` and ``new_new``. Of a model that is not ``inductive``
+    only events between nodes seen in training are measured, under either rule; the others are counted.
     """
     lost = np.flatnonzero(~np.isfinite(scores).all(axis=0))
     if len(lost):
@@ -113,7 +120,7 @@ def link_report(
     new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]
     old_old = ~new_src & ~new_dst
     selections = {
-        "transductive": old_old if split.rule == "paper" else np.ones(len(events), dtype=bool),
+        "transductive": old_old if between_known(split.rule, inductive) else np.ones(len(events), dtype=bool),
         "inductive": new_src | new_dst,
         "old_old": old_old,
         "new_old": new_src ^ new_dst,
@@ -121,5 +128,12 @@ def link_report(
     }
     return {
         name: link_metrics(scores.positive[rows], scores.negative[rows], batch_size)
+        if inductive or name in ("transductive", "old_old")
+        else {"events": int(rows.sum())}
         for name, rows in selections.items()
     }
+
+
+def between_known(rule: Rule, inductive: bool) -> bool:
+    """Whether ``transductive`` leaves out the events of nodes that are not in training."""
+    return rule == "paper" or not inductive

@@ -27,7 +27,8 @@ from contig.errors import ConfigError, RunError
 from contig.events import EventStream
 from contig.files import write_json
 from contig.models.replay import replay
-from contig.tasks.link import evaluation_negatives, link_report
+from contig.splits import Rule
+from contig.tasks.link import between_known, evaluation_negatives, link_report
 from contig.training.config import RunConfig
 from contig.training.display import Display
 from contig.training.folder import RunFolder
@@ -200,7 +201,9 @@ class _Validation:
         task.end()
         _checked(float(np.sum(scores)), session)
         size = session.config.train.batch_size
-        report = link_report(data.stream, data.split, data.split.val, scores, size)
+        report = link_report(
+            data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
+        )
         learned = len(data.split.train) if session.model.learns else 0
         row = {
             "epoch": progress.epoch,
@@ -241,7 +244,14 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
     scores = session.scorer(data.split.test, negative, advance)
     speed = task.speed()
     task.end()
-    report = link_report(data.stream, data.split, data.split.test, scores, options.batch_size)
+    report = link_report(
+        data.stream,
+        data.split,
+        data.split.test,
+        scores,
+        options.batch_size,
+        inductive=session.model.inductive,
+    )
     session.state.reset()
     everything = torch.arange(len(data.stream)).numpy()
     task = display.task("whole stream", len(everything))
@@ -265,6 +275,7 @@ def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
             "task": "link",
             "split": "70/15/15 by time quantile",
             "rule": config.train.rule,
+            **_selections(config.train.rule, session.model.inductive),
             "negatives": "random",
             "metrics": "ap and auc: mean over batches; *_overall: over all events",
         },
@@ -279,6 +290,15 @@ def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
         },
         # JSON has no NaN, which is the inductive AP where no event has a new node
         "epochs": [{k: None if v != v else v for k, v in row.items()} for row in progress.log],
+    }
+
+
+def _selections(rule: Rule, inductive: bool) -> dict[str, str]:
+    """Which events the measures are of, in words."""
+    known = "events between nodes seen in training"
+    return {
+        "transductive": known if between_known(rule, inductive) else "all events",
+        "inductive": "events with a new node" if inductive else "not measured: the model knows no new nodes",
     }
 
 

@@ -108,7 +108,7 @@ class Run:
         about = {key: metrics[key] for key in ("contig", "model", "data", "seed")}
         about["hardware"] = hardware(device)
         protocol = {**metrics["protocol"], "negatives": negatives}
-        report = link_report(self.stream, split, split.test, scores, size)
+        report = link_report(self.stream, split, split.test, scores, size, inductive=self.model.inductive)
         return {**about, "protocol": protocol, "batch_size": size, **report}
 
     # -- answers ---------------------------------------------------------------------------------
