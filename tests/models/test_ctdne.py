@@ -13,7 +13,15 @@ from contig.models import DataShape
 from contig.models.ctdne import joined
 from contig.models.walks import learn_vectors, temporal_walks
 
-SETTINGS: dict[str, Any] = {"walks": 3, "length": 6, "window": 2, "noise": 4, "passes": 2, "walk_lr": 0.03}
+SETTINGS: dict[str, Any] = {
+    "walks": 3,
+    "length": 6,
+    "window": 2,
+    "noise": 4,
+    "noise_power": 0.5,
+    "passes": 2,
+    "walk_lr": 0.03,
+}
 
 
 @pytest.mark.parametrize(
@@ -46,7 +54,7 @@ def test_preparing_learns_vectors_of_the_training_walks() -> None:
         torch.manual_seed(7)
         walks = temporal_walks(history, 3 * len(seen), 6, "linear", "linear")
         expected = learn_vectors(
-            walks, before["vectors"][:-1], window=2, negatives=4, passes=2, lr=0.03, at_once=256
+            walks, before["vectors"][:-1], window=2, negatives=4, power=0.5, passes=2, lr=0.03, at_once=64
         )
     assert torch.equal(model.vectors[:-1], expected)
     assert not torch.equal(model.vectors, before["vectors"])

@@ -15,7 +15,14 @@ from hypothesis import strategies as st
 from problems import random_stream, stream_of
 
 from contig.history import History
-from contig.models.walks import Bias, learn_vectors, skip_gram_loss, temporal_walks, window_pairs
+from contig.models.walks import (
+    Bias,
+    learn_vectors,
+    noise_ladder,
+    skip_gram_loss,
+    temporal_walks,
+    window_pairs,
+)
 
 BIASES: tuple[Bias, ...] = ("uniform", "linear")
 
@@ -125,6 +132,13 @@ def test_the_loss_by_hand() -> None:
     assert float(skip_gram_loss(node, other, noise)) == pytest.approx(expected)
 
 
+@pytest.mark.parametrize(("power", "weights"), [(0.0, [1, 0, 1, 1, 0]), (2.0, [1, 0, 16, 4, 0])])
+def test_noise_by_how_often_a_node_is_walked_over(power: float, weights: list[int]) -> None:
+    walks = torch.tensor([[2, 3, 2, 0], [2, 3, 2, -1]])
+    expected = np.cumsum(weights) / np.sum(weights)
+    assert noise_ladder(walks, 5, power).tolist() == pytest.approx(expected.tolist())
+
+
 def test_vectors_of_those_who_walk_together_agree() -> None:
     """Two groups of four that never mix."""
     draw = np.random.default_rng(0)
@@ -133,7 +147,7 @@ def test_vectors_of_those_who_walk_together_agree() -> None:
     kept = start.clone()
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        found = learn_vectors(walks, start, window=2, negatives=3, passes=12, lr=0.05, at_once=20)
+        found = learn_vectors(walks, start, window=2, negatives=3, power=0.75, passes=12, lr=0.05, at_once=20)
     assert torch.equal(start, kept)
     near = torch.nn.functional.normalize(found) @ torch.nn.functional.normalize(found).T
     same = torch.block_diag(torch.ones(4, 4), torch.ones(4, 4)) - torch.eye(8)
@@ -146,7 +160,7 @@ def test_steps_worked_out() -> None:
     The second step finds each vector near a context of its own signs, and pulls it that way.
     """
     start = torch.tensor([[1.0, -2.0], [3.0, 4.0], [5.0, 6.0]])
-    options: dict[str, Any] = {"window": 1, "negatives": 0, "lr": 0.5, "at_once": 1}
+    options: dict[str, Any] = {"window": 1, "negatives": 0, "power": 0.0, "lr": 0.5, "at_once": 1}
     walks = torch.tensor([[0, 1]])
     assert torch.equal(learn_vectors(walks, start, passes=1, **options), start)
     found = learn_vectors(walks, start, passes=2, **options)

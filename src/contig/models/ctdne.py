@@ -9,7 +9,8 @@ the epochs fit the logistic regression. A node no training event touches, and a 
 first event, has the zero vector: the method says nothing of them, and no inductive measures are given.
 
 Departures: edges are undirected, so that walks on bipartite streams do not end after one step; the biases
-are uniform or linear in the rank of time, not exponential in it; walks of any length above one count.
+are uniform or linear in the rank of time, not exponential in it; walks of any length above one count;
+skip-gram's negatives are drawn evenly among the nodes walked over, so that vectors tell who is met often.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from contig.options import option
 
 log = logging.getLogger("contig")
 
-WALKS_AT_ONCE = 256  # in a step of the skip-gram
+WALKS_AT_ONCE = 64  # in a step of the skip-gram
 
 Operator = Literal["hadamard", "average", "l1", "l2"]
 
@@ -40,15 +41,18 @@ Operator = Literal["hadamard", "average", "l1", "l2"]
 class CTDNEOptions:
     """What can be chosen about CTDNE."""
 
-    dim: int = option(128, "width of embeddings; the paper's", low=1)
+    dim: int = option(64, "width of embeddings; the paper's 128 are no better", low=1)
     walks: int = option(10, "walks for each node; the paper's", low=1)
     length: int = option(80, "nodes on a walk at most; the paper's", low=2)
-    window: int = option(10, "steps on a walk within which nodes are near; the paper's", low=1)
+    window: int = option(4, "steps on a walk within which nodes are near; the paper's is 10", low=1)
     noise: int = option(5, "negatives for each pair of near nodes", low=1)
-    passes: int = option(1, "passes over the walks", low=1)
-    walk_lr: float = option(1e-2, "Adam's step size for the vectors", above=0)
-    start: Bias = option("uniform", "which events walks begin with: all alike, or late ones rather")
-    step: Bias = option("uniform", "which later event is next: all alike, or soon ones rather")
+    noise_power: float = option(
+        0.0, "power of the times a node is walked over by which negatives are drawn; 0.75 is usual", low=0
+    )
+    passes: int = option(3, "passes over the walks", low=1)
+    walk_lr: float = option(5e-3, "Adam's step size for the vectors", above=0)
+    start: Bias = option("linear", "which events walks begin with: all alike, or late ones rather")
+    step: Bias = option("linear", "which later event is next: all alike, or soon ones rather")
     operator: Operator = option("hadamard", "what of two vectors the classifier sees")
 
 
@@ -57,6 +61,7 @@ class CTDNE(StaticModel):
 
     name = "ctdne"
     options = CTDNEOptions
+    training_defaults = {"lr": 1e-2}
     inductive = False
 
     vectors: Tensor  # [nodes + 1, d], the last one zero
@@ -83,6 +88,7 @@ class CTDNE(StaticModel):
             self.vectors[:-1],
             window=o.window,
             negatives=o.noise,
+            power=o.noise_power,
             passes=o.passes,
             lr=o.walk_lr,
             at_once=WALKS_AT_ONCE,

@@ -24,6 +24,7 @@ class GAE(Autoencoder):
 
     name = "gae"
     options = AutoencoderOptions
+    training_defaults = {"lr": 1e-2}
 
     def __init__(self, options: AutoencoderOptions, data: DataShape) -> None:
         super().__init__(options, data)

@@ -2,7 +2,8 @@
 
 ``h_v = sum_u a_vu W h_u`` over the neighbours and ``v`` itself, where ``a_vu`` is the softmax over ``u`` of
 ``leaky_relu(a_own . W h_v + a_other . W h_u + a_event . W_e f_vu)``; the heads of the first layer stand side
-by side, behind an ELU, those of the second are averaged. A pair is scored by a two-layer perceptron.
+by side, behind an ELU, those of the second are averaged. Each layer adds ``W_r h_v`` (the paper's skip
+connections, without which a node is lost among its neighbours). A pair is scored by a two-layer perceptron.
 
 Departures: neighbours are the other ends of the last ``neighbors`` events before the query's time, each as
 often as it was met; the features ``f`` of events enter the attention (the node itself has zeros), which the
@@ -29,7 +30,7 @@ from contig.options import option
 class GATOptions:
     """What can be chosen about GAT."""
 
-    dim: int = option(128, "width of embeddings", low=1)
+    dim: int = option(64, "width of embeddings", low=1)
     heads: int = option(2, "attention heads", low=1)
     neighbors: int = option(10, "past events of each node, in both layers", low=1)
     dropout: float = option(0.1, "dropout before each layer and of the attention", low=0, below=1)
@@ -40,6 +41,7 @@ class GAT(SampledModel):
 
     name = "gat"
     options = GATOptions
+    training_defaults = {"lr": 1e-2}
 
     def __init__(self, options: GATOptions, data: DataShape) -> None:
         o = self.opt = options
@@ -47,7 +49,12 @@ class GAT(SampledModel):
         super().__init__(o.dim, o.neighbors, o.dropout, data)
         self.edge_width = data.edge_width
         each = -(-o.dim // o.heads)  # of a head; side by side they are at least as wide as an embedding
-        shared = {"add_self_loops": False, "residual": True, "dropout": o.dropout, "edge_dim": data.edge_width or None}
+        shared = {
+            "add_self_loops": False,
+            "residual": True,
+            "dropout": o.dropout,
+            "edge_dim": data.edge_width or None,
+        }
         self.layers = nn.ModuleList(
             [
                 conv(self.inputs.width, each, o.heads, **shared),

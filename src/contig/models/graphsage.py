@@ -27,7 +27,7 @@ from contig.options import option
 class GraphSAGEOptions:
     """What can be chosen about GraphSAGE."""
 
-    dim: int = option(128, "width of embeddings", low=1)
+    dim: int = option(64, "width of embeddings", low=1)
     neighbors: int = option(10, "past events of each node, in both layers; the paper's second layer", low=1)
     dropout: float = option(0.1, "dropout before each layer", low=0, below=1)
     normalize: bool = option(False, "whether each layer's vectors are scaled to length 1, as the paper's are")
@@ -38,6 +38,7 @@ class GraphSAGE(SampledModel):
 
     name = "graphsage"
     options = GraphSAGEOptions
+    training_defaults = {"lr": 3e-3}
 
     def __init__(self, options: GraphSAGEOptions, data: DataShape) -> None:
         o = self.opt = options

@@ -38,6 +38,7 @@ class VGAE(Autoencoder):
 
     name = "vgae"
     options = VGAEOptions
+    training_defaults = {"lr": 1e-2}
     opt: VGAEOptions
 
     def __init__(self, options: VGAEOptions, data: DataShape) -> None:

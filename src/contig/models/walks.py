@@ -83,17 +83,31 @@ def skip_gram_loss(node: Tensor, other: Tensor, noise: Tensor) -> Tensor:
     return -(near + far).mean()
 
 
+def noise_ladder(walks: Tensor, num_nodes: int, power: float) -> Tensor:
+    """Where each node ends on the way from 0 to 1, its share a power of how often it is walked over."""
+    often = torch.bincount(walks[walks >= 0], minlength=num_nodes).double()
+    share = torch.where(often > 0, often**power, 0)
+    return share.cumsum(0) / share.sum()
+
+
 def learn_vectors(
-    walks: Tensor, vectors: Tensor, *, window: int, negatives: int, passes: int, lr: float, at_once: int
+    walks: Tensor,
+    vectors: Tensor,
+    *,
+    window: int,
+    negatives: int,
+    power: float,
+    passes: int,
+    lr: float,
+    at_once: int,
 ) -> Tensor:
     """Skip-gram with negative sampling: ``vectors`` ``[nodes, d]`` moved so that those near on walks agree.
 
-    Noise is drawn by the 3/4 power of how often a node is walked over. Adam, ``at_once`` walks a step.
+    Noise is drawn by a ``power`` of how often a node is walked over. Adam, ``at_once`` walks a step.
     """
     own = vectors.clone().requires_grad_()
     context = torch.zeros_like(vectors, requires_grad=True)
-    often = torch.bincount(walks[walks >= 0], minlength=len(vectors)).double() ** 0.75
-    ladder = often.cumsum(0) / often.sum()
+    ladder = noise_ladder(walks, len(vectors), power)
     optimizer = torch.optim.Adam([own, context], lr=lr)
     with torch.enable_grad():
         for _ in range(passes):
