@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contig import events
 from contig.errors import DataError
 from contig.events import COLUMNS, EventStream, load_stream, save_stream
 
@@ -180,6 +181,25 @@ def test_equals_sees_every_column() -> None:
         assert not stream.equals(dataclasses.replace(stream, **{name: column})), name
     assert not stream.equals(dataclasses.replace(stream, label=None))
     assert not stream.equals(stream[:-1])
+
+
+def test_a_stream_in_one_line() -> None:
+    stream = EventStream.from_arrays([1, 2, 1], [2, 3, 3], [5, 6, 1234], origin="talks.csv")
+    assert repr(stream) == "EventStream('talks.csv': 3 events, 3 nodes, 5 to 1,234)"
+    assert repr(stream[:0]) == "EventStream('talks.csv': 0 events, 3 nodes)"
+    dated = EventStream.from_arrays(
+        [1, 2], [3, 4], [1_714_521_600, 1_714_700_000], edge_features=np.ones((2, 7))
+    )
+    assert repr(dated) == "EventStream('arrays': 2 events, 4 nodes, 7 features, 2024-05-01 to 2024-05-03)"
+
+
+def test_a_fingerprint_in_parts_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = EventStream.from_arrays(
+        [1, 2, 1, 4, 2], [2, 3, 3, 1, 4], [5, 6, 7, 7, 9.5], edge_features=np.arange(15).reshape(5, 3)
+    )
+    whole = stream.fingerprint()
+    monkeypatch.setattr(events, "HASH_AT_ONCE", 2)
+    assert stream.fingerprint() == whole
 
 
 def test_fingerprint_is_of_the_events_alone() -> None:

@@ -158,7 +158,7 @@ def test_without_the_compiler_the_answer_is_the_same(monkeypatch: pytest.MonkeyP
     stream = random_stream(np.random.default_rng(1), events=60, num_nodes=7)
     nodes, times = every_query(7, 30)
     compiled = History.from_stream(stream).before(nodes, times, 4)
-    monkeypatch.setattr(module, "_can_compile", lambda: False)
+    monkeypatch.setattr(module, "HAS_NUMBA", False)
     monkeypatch.setattr(History, "_before_compiled", None)
     monkeypatch.setattr(History, "_place_compiled", None)
     assert_same(History.from_stream(stream).before(nodes, times, 4), compiled)
@@ -296,7 +296,7 @@ def test_appended_equals_built_whole(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if not compiled:
-            patch.setattr(module, "_can_compile", lambda: False)
+            patch.setattr(module, "HAS_NUMBA", False)
         check_appended_equals_built_whole(data, events, float_times)
 
 
@@ -394,7 +394,7 @@ def test_appending_moves_each_entry_a_bounded_number_of_times(
 ) -> None:
     """Amortised O(1): entries and node rows that are copied or reserved stay in proportion."""
     if not compiled:
-        monkeypatch.setattr(module, "_can_compile", lambda: False)
+        monkeypatch.setattr(module, "HAS_NUMBA", False)
     history = History.empty(time_dtype=torch.int64)
     copied = 0
     events = 300

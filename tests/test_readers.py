@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -23,6 +21,8 @@ from contig.errors import ConfigError, DataError
 from contig.events import EventStream
 from contig.readers import read_events
 
+duckdb = pytest.importorskip("duckdb")
+pl = pytest.importorskip("polars")
 JODIE_HEADER = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features"
 
 

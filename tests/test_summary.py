@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from contig.errors import DataError
 from contig.events import EventStream
 from contig.splits import chronological_split
-from contig.summary import Summary, duration, summarise
+from contig.summary import Summary, summarise
 
 MEETINGS = [  # four people; 10 events are split 7/1/2
     ("ann", "bob", 0),
@@ -214,34 +214,6 @@ def test_everything_survives_json(stream: EventStream) -> None:
 # --- times, ids, features ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("times", "kind", "clock"),
-    [
-        ([0, 2_678_373], "int64", None),
-        ([1_289_241_911, 1_453_684_323], "int64", "seconds"),
-        ([1.5e9, 1.5e9 + 0.5], "float64", "seconds"),
-        ([5e8, 6e8], "float64", None),
-        ([1_600_000_000_000, 1_600_000_000_001], "int64", "milliseconds"),
-        ([1_600_000_000_000_000, 1_700_000_000_000_000], "int64", "microseconds"),
-        ([1_600_000_000_000_000_000, 1_700_000_000_000_000_000], "int64", "nanoseconds"),
-        ([-5, 1_600_000_000], "int64", None),
-        ([1_600_000_000, 1_600_000_000_000], "int64", None),
-    ],
-)
-def test_the_clock_is_recognised(times: list[float], kind: str, clock: str | None) -> None:
-    found = summarise(EventStream.from_arrays([1, 2], [3, 4], times)).time
-    assert (found.first, found.last, found.span) == (times[0], times[1], times[1] - times[0])
-    assert (found.type, found.unix) == (kind, clock)
-    expected = {None: 1, "seconds": 1, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-    assert found.per_second == expected[clock]
-
-
-def test_a_span_wider_than_int64_is_exact() -> None:
-    ends = [-(2**63) + 1, 2**63 - 1]
-    stream = EventStream.from_arrays([1, 2], [3, 4], ends)
-    assert summarise(stream).time.span == 2**64 - 2
-
-
 def test_a_slice_is_described_by_its_own_nodes() -> None:
     found = summarise(meetings()[:3])
     assert (found.events, found.nodes, found.sources) == (3, 2, 2)
@@ -269,27 +241,6 @@ def test_node_features_and_notices_are_told() -> None:
 def test_no_events_are_refused() -> None:
     with pytest.raises(DataError, match="meetings: there are no events"):
         summarise(meetings()[3:3])
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0, "0 s"),
-        (0.25, "0.25 s"),
-        (54.0, "54 s"),
-        (60, "1 min"),
-        (156, "2.6 min"),
-        (3600, "1 hour"),
-        (6843.4, "1.9 hours"),
-        (86_400, "1 day"),
-        (2_678_373, "31 days"),
-        (16_736_181, "194 days"),
-        (113_740_399, "3.6 years"),
-        (31_557_600 * 12_345, "12,345 years"),
-    ],
-)
-def test_durations_in_words(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
 
 
 # --- real streams --------------------------------------------------------------------------------------

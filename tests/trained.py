@@ -34,13 +34,13 @@ def named_stream(events: int = 260) -> EventStream:
     return EventStream.from_arrays(src, dst, t, bipartite=True, origin="named")
 
 
-TIMINGS = ("train_seconds", "events_per_second")
+COSTS = ("train_seconds", "events_per_second", "peak_memory")
 
 
 def numbers(content: Any) -> Any:
-    """Everything but how long it took."""
+    """Everything but what it cost."""
     if isinstance(content, dict):
-        return {key: numbers(value) for key, value in content.items() if key not in TIMINGS}
+        return {key: numbers(value) for key, value in content.items() if key not in COSTS}
     return [numbers(value) for value in content] if isinstance(content, list) else content
 
 

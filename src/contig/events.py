@@ -31,11 +31,13 @@ from contig.columns import (
 )
 from contig.errors import DataError
 from contig.files import replacing
+from contig.times import TimeSpan
 
 log = logging.getLogger("contig")
 
 Side = Literal["src", "dst"]
 COLUMNS = ("src", "dst", "t", "label", "edge_features", "node_features")
+HASH_AT_ONCE = 1 << 16  # rows; features are hashed as float64, which all at once would fill the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +189,15 @@ class EventStream:
             )
         return replace(self, node_features=frozen(owned(matrix)))
 
+    def __repr__(self) -> str:
+        """One line: where it comes from, how much there is, from when to when."""
+        parts = [f"{len(self):,} events", f"{self.num_nodes:,} nodes"]
+        if self.edge_width:
+            parts.append(f"{self.edge_width:,} features")
+        if len(self):
+            parts.append(str(TimeSpan.of(self.t)))
+        return f"EventStream({self.origin!r}: {', '.join(parts)})"
+
     def __len__(self) -> int:
         return len(self.src)
 
@@ -236,7 +247,8 @@ class EventStream:
                 digest.update(b"-")
             else:
                 kind = np.float64 if column.dtype.kind == "f" or column is self.t else np.int64
-                digest.update(np.ascontiguousarray(column, dtype=kind).tobytes())
+                for row in range(0, len(column), HASH_AT_ONCE):
+                    digest.update(column[row : row + HASH_AT_ONCE].astype(kind).tobytes())
         return digest.hexdigest()
 
 

@@ -12,8 +12,7 @@ import json
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.util import find_spec
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contig.cores import HAS_NUMBA
 from contig.errors import ConfigError, DataError, unknown
 from contig.events import Array, EventStream
 
@@ -183,7 +183,7 @@ class History:
         if k < 1:
             raise ConfigError(f"k={k}: ask for at least one neighbour.")
         _check_queries(nodes, times)
-        if how == "recent" and self.device.type == "cpu" and _can_compile():
+        if how == "recent" and self.device.type == "cpu" and HAS_NUMBA:
             return self._before_compiled(nodes, times, k)
         return self._before(nodes, times, k, how, generator)
 
@@ -262,7 +262,7 @@ class History:
         """Put both ends of every event behind what their nodes hold already."""
         if not len(numbers):
             return
-        if self.device.type == "cpu" and _can_compile():
+        if self.device.type == "cpu" and HAS_NUMBA:
             self._place_compiled(numbers, src, dst, t)
         else:
             self._place_sorted(numbers, src, dst, t)
@@ -442,12 +442,6 @@ def _files_of(head: Path) -> list[str]:
 def _remove(folder: Path, files: Iterable[str]) -> None:
     for file in files:
         (folder / file).unlink(missing_ok=True)
-
-
-@cache
-def _can_compile() -> bool:
-    """Whether numba is there (it has no build for some platforms); else torch operations do the same."""
-    return find_spec("numba") is not None
 
 
 def _both_ends(src: Tensor, dst: Tensor) -> tuple[Tensor, Tensor, Tensor]:

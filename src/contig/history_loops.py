@@ -8,15 +8,14 @@ Places are unsigned, since numba looks at every signed index for a count from th
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 
 import numpy as np
 from numba import njit
 
+from contig.cores import ranges, side_by_side
 from contig.events import Array
 
-PART = 4096  # queries; making a thread costs about as much as answering half of them
+PART = 4096  # queries; waking a thread costs about as much as answering some hundreds
 
 
 def _place(
@@ -135,19 +134,10 @@ _lookup_part: Callable[..., None] = njit(cache=True, nogil=True)(_lookup)
 def lookup(
     index: tuple[Array, ...], queries: tuple[Array, ...], out: tuple[Array, ...], threads: int
 ) -> None:
-    """``_lookup`` of all queries, in parts side by side where there are enough of them.
-
-    Threads of our own, made for the call: numba's abort the process when two callers meet, and a kept
-    pool would not survive a fork.
-    """
+    """``_lookup`` of all queries, in parts side by side where there are enough of them."""
     count = len(queries[0])
-    parts = min(threads, count // PART)
-    if parts < 2:
-        _lookup_part(*index, *queries, *out)
-        return
-    cuts = [count * i // parts for i in range(parts + 1)]
-    slices = [slice(*pair) for pair in pairwise(cuts)]
-    with ThreadPoolExecutor(parts) as pool:
-        done = [pool.submit(_lookup_part, *index, *(x[part] for x in (*queries, *out))) for part in slices]
-    for one in done:
-        one.result()
+
+    def answer(first: int, end: int) -> None:
+        _lookup_part(*index, *(x[first:end] for x in (*queries, *out)))
+
+    side_by_side(answer, ranges(count, min(threads, count // PART)))

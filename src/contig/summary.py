@@ -12,32 +12,10 @@ from numpy.typing import NDArray
 from contig.errors import DataError
 from contig.events import EventStream
 from contig.splits import Rule, chronological_split, intervals
+from contig.times import Number, TimeSpan
 
 SHARES = (0.2, 0.4, 0.6, 0.8, 1.0)
 EXAMPLES = 3
-
-Number = int | float
-Clock = Literal["seconds", "milliseconds", "microseconds", "nanoseconds"]
-TICKS: dict[Clock, float] = {"seconds": 1.0, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-
-
-@dataclass(frozen=True)
-class TimeSpan:
-    """From the first event to the last, in the stream's own unit.
-
-    ``unix`` names the unit in which the times seem to be counted since 1970; None when they do
-    not seem so, and then they are taken for seconds.
-    """
-
-    first: Number
-    last: Number
-    span: Number
-    type: str
-    unix: Clock | None
-
-    @property
-    def per_second(self) -> float:
-        return TICKS[self.unix or "seconds"]
 
 
 @dataclass(frozen=True)
@@ -182,7 +160,7 @@ def summarise(stream: EventStream) -> Summary:
         destinations=int(np.count_nonzero(received)),
         both=int(np.count_nonzero(sent * received)),
         bipartite=stream.bipartite,
-        time=_time_span(stream),
+        time=TimeSpan.of(stream.t),
         ties=_ties(stream),
         repeats=_repeats(stream),
         split=_parts(stream),
@@ -196,20 +174,6 @@ def summarise(stream: EventStream) -> Summary:
         ids=_ids(stream, sent, received),
         notices=stream.notices,
     )
-
-
-def _time_span(stream: EventStream) -> TimeSpan:
-    # As Python numbers, because the difference of two int64 need not be one.
-    first, last = stream.t[0].item(), stream.t[-1].item()
-    return TimeSpan(first, last, last - first, stream.t.dtype.name, _clock(first, last))
-
-
-def _clock(first: Number, last: Number) -> Clock | None:
-    """Times between 1985 and 5138 in one of these units are taken for dates; the ranges do not overlap."""
-    for name, ticks in TICKS.items():
-        if first / ticks > 5e8 and last / ticks < 1e11:
-            return name
-    return None
 
 
 def _ties(stream: EventStream) -> Ties:
@@ -275,11 +239,3 @@ def _ids(stream: EventStream, sent: NDArray[np.int64], received: NDArray[np.int6
         sources=labels[np.flatnonzero(sent)[:EXAMPLES]].tolist(),
         destinations=labels[np.flatnonzero(received)[:EXAMPLES]].tolist(),
     )
-
-
-def duration(seconds: float) -> str:
-    """A length of time in the largest unit that fits, to three digits: ``54 s``, ``2.6 hours``."""
-    units = ((31_557_600.0, "year"), (86_400.0, "day"), (3_600.0, "hour"), (60.0, "min"), (1.0, "s"))
-    size, unit = next((u for u in units if seconds >= u[0]), units[-1])
-    number = f"{seconds / size:,.0f}" if seconds >= 100 * size else f"{seconds / size:.3g}"
-    return f"{number} {unit}{'s' if size > 60 and number != '1' else ''}"

@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import Answer
 from matplotlib.image import imread
 from rich.console import Console
-from typer.testing import CliRunner
 
 from contig import __version__, plots
-from contig.cli import app, console, data
+from contig.cli import console, data
 from contig.datasets import DATASETS
 from contig.events import EventStream
 from contig.summary import summarise
@@ -49,20 +49,6 @@ def visits(bare: Path) -> Path:
     table = {"src": SRC, "dst": DST, "t": T, "label": [0, 0, 1, 0, 0], "f1": [1.0] * 5, "mood": ["ok"] * 5}
     pq.write_table(pa.table(table), bare / "visits.parquet")
     return bare / "visits.parquet"
-
-
-class Answer:
-    """What a command printed, and how it ended."""
-
-    def __init__(self, *arguments: object) -> None:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="contig")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        self.code, self.out, self.err = result.exit_code, result.stdout, result.stderr
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:

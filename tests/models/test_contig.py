@@ -22,6 +22,7 @@ from problems import (
     tiny,
 )
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from contig.batches import schedule
 from contig.errors import ConfigError
@@ -74,7 +75,7 @@ class Plain:
         parts = [self.h[v], other, self.features(event), waves(self.model, age)]
         if self.model.node_features is not None:
             parts.append(self.model.node_features[v])
-        return self.model.encoder(torch.cat(parts))
+        return linear(torch.cat(parts), self.model.encoder.weight, self.model.encoder.bias)
 
     def moved(self, members: list[int], as_of: int) -> dict[int, Tensor]:
         """``H(T)`` in the graph of these nodes and their latest meetings."""

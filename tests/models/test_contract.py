@@ -26,7 +26,7 @@ from problems import (
 from torch import Tensor
 
 from contig.batches import schedule
-from contig.errors import ConfigError, DataError
+from contig.errors import ConfigError
 from contig.events import EventStream
 from contig.history import History
 from contig.models import MODELS, DataShape, EventBatch, Model, NodeState, model_class
@@ -251,12 +251,15 @@ def test_a_playback_of_real_times_takes_whole_ones(stream: EventStream) -> None:
     assert playback.at(torch.tensor(21)).position == int((stream.t + 0.5 < 21).sum())
 
 
-def test_a_playback_refuses_to_go_back(stream: EventStream) -> None:
-    model, history = case(MODELS[0], shape_of(stream)), History.from_stream(stream)
+@pytest.mark.parametrize("name", CASES)
+def test_a_playback_goes_back_as_if_nothing_had_been_asked(name: str, stream: EventStream) -> None:
+    model, history = case(name, shape_of(stream)), History.from_stream(stream)
     playback = Playback(model, history, stream.num_nodes, 4)
-    playback.at(torch.tensor(int(stream.t[-1])))
-    with pytest.raises(DataError, match="ascending order"):
-        playback.at(torch.tensor(1))
+    for when in (int(stream.t[-1]), int(stream.t[9]), 1, int(stream.t[-2]), 12.5):
+        fresh = Playback(model, history, stream.num_nodes, 4).at(torch.tensor(when))
+        found = playback.at(torch.tensor(when))
+        assert found.position == fresh.position == int((stream.t < when).sum())
+        assert all(torch.equal(found[k], v) for k, v in fresh.rows.items())
 
 
 # -- one event at a time ------------------------------------------------------------------------------------

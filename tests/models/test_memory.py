@@ -114,7 +114,7 @@ def test_the_message_says_what_happened() -> None:
     state, history = run_over(model, stream, 1)
     nodes = torch.tensor([1, 0])
     other = torch.tensor([[1.0], [2.0]]).expand(2, 6)
-    found = model.message(state, history, nodes, model.latest(state, history, nodes), other)
+    found = torch.cat(model.message(state, history, nodes, model.latest(state, history, nodes), other), dim=1)
     for row, v, event, dt in ((0, 1, 0, 0.0), (1, 0, 1, 3.0)):
         said = torch.tensor(features[event]).float()
         parts = [other[row], said, model.phi(torch.tensor(dt)), model.node_features[v]]

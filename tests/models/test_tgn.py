@@ -25,7 +25,7 @@ class Plain(Twin):
         if v not in self.last:
             return self.h[v]
         both = torch.cat([self.h[v], self.h[self.partner(v)]])
-        moved: Tensor = self.model.cell(self.message(v, both)[None], self.h[v][None])[0]
+        moved: Tensor = nn.GRUCell.forward(self.model.cell, self.message(v, both)[None], self.h[v][None])[0]
         return moved
 
     def embed(self, v: int, t: int) -> Tensor:

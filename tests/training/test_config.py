@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from contig.errors import ConfigError
-from contig.models import MODELS
+from contig.models import MODELS, model_class
 from contig.options import set_options
 from contig.training.config import RunConfig
 from contig.training.options import TrainOptions
@@ -24,6 +24,22 @@ def test_settings_go_where_they_belong() -> None:
     for field in dataclasses.fields(default.model_options):
         same = getattr(config.model_options, field.name) == getattr(default.model_options, field.name)
         assert same == (field.name not in changed)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_s_own_defaults_are_real_options(model: str) -> None:
+    own = model_class(model).training_defaults
+    assert set(own) <= {f.name for f in dataclasses.fields(TrainOptions)}
+    assert not set(own) & {"seed", "rule", "split_seed"}  # models are measured on the same events
+    plain = dataclasses.asdict(TrainOptions())
+    assert dataclasses.asdict(RunConfig.of(model).train) == plain | dict(own)
+
+
+def test_a_model_s_own_defaults_give_way_to_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_class("tgn"), "training_defaults", {"lr": 1e-3, "patience": 9})
+    train = RunConfig.of("tgn", {"patience": "2"}).train
+    assert (train.lr, train.patience, train.epochs) == (1e-3, 2, TrainOptions().epochs)
+    assert RunConfig.of("recency").train == TrainOptions()
 
 
 @pytest.mark.parametrize("model", MODELS)

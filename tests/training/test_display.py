@@ -11,7 +11,7 @@ from contig.events import EventStream
 from contig.training.display import Display
 from contig.training.fit import fit
 
-ROW = {"epoch": 4, "loss": 0.51239, "val_ap": 0.87654, "val_ap_inductive": 0.5, "events_per_second": 12345.6}
+ROW = {"epoch": 5, "loss": 0.51239, "val_ap": 0.87654, "val_ap_inductive": 0.5, "events_per_second": 12345.6}
 LINE = "epoch   5  loss 0.5124  validation AP 87.65  inductive 50.00  12,346 events/s"
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from trained import TINY
@@ -12,7 +14,7 @@ from trained import TINY
 from contig.errors import RunError
 from contig.events import EventStream
 from contig.training.config import RunConfig
-from contig.training.fit import resume
+from contig.training.fit import fit, resume
 from contig.training.folder import RunFolder
 from contig.training.run import Run
 
@@ -86,11 +88,39 @@ def test_no_such_run_offers_its_neighbours(run: Run, tmp_path: Path) -> None:
     assert "Did you mean" not in str(caught.value)
 
 
-@pytest.mark.parametrize("missing", ["serving.pt", "metrics.json", "best.pt"])
-def test_an_unfinished_run_says_so(missing: str, copy: Path) -> None:
-    (copy / missing).unlink()
-    with pytest.raises(RunError, match=rf"has no {missing}.*contig resume {copy}"):
-        Run.open(copy).evaluate()
+@pytest.mark.parametrize("missing", [("serving.pt", "best.pt"), ("metrics.json",), ("best.pt",)])
+def test_an_unfinished_run_says_so(missing: tuple[str, ...], copy: Path) -> None:
+    for name in missing:
+        (copy / name).unlink()
+    with pytest.raises(RunError, match=rf"has no {missing[0]}.*contig resume {copy}"):
+        assert Run.open(copy).evaluate() == Run.open(copy).metrics
+
+
+@pytest.mark.parametrize("column", ["src", "dst", "t"])
+def test_other_events_than_those_of_the_training(column: str, copy: Path) -> None:
+    values = np.load(copy / "stream" / f"{column}.npy")
+    values[-1] -= 1
+    np.save(copy / "stream" / f"{column}.npy", values)
+    for use in (Run.open, resume):
+        with pytest.raises(
+            RunError, match=r"stream holds other events than the run was trained on.*on tiny\."
+        ):
+            use(copy)
+
+
+def test_a_file_that_moved_on_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("src,dst,t\n" + "".join(f"{i % 7},{10 + i % 5},{i}\n" for i in range(90)))
+    run = fit(path, "edgebank", out=tmp_path / "run", show=False)
+    assert "written after" not in caplog.text
+    with path.open("a") as file:
+        file.write("1,10,99\n")
+    read = (run.path / "stream" / "origin.txt").stat().st_mtime
+    os.utime(path, (read + 5, read + 5))
+    assert len(Run.open(run.path).stream) == 90
+    assert (
+        f"{path} was written after {run.path} had read it; the run answers from the 90 events" in caplog.text
+    )
 
 
 @pytest.mark.parametrize("name", ["serving.pt", "best.pt", "checkpoint.pt"])

@@ -6,8 +6,9 @@ import json
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
-from trained import TINY, tiny_stream
+from trained import TINY, numbers, tiny_stream
 
 import contig.training.fit as fitting
 from contig.errors import RunError
@@ -33,19 +34,77 @@ def test_a_run_that_goes_on_is_unfinished_until_its_new_end(
     """The old weights beside the new best epoch's state would answer, and wrongly."""
     fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=1, **TINY)
     crash_at_the_end(monkeypatch, tmp_path / "run", epochs=3)
-    assert not (tmp_path / "run" / "metrics.json").exists()
+    early = Run.open(tmp_path / "run")
     with pytest.raises(RunError, match="contig resume"):
-        Run.open(tmp_path / "run")
+        _ = early.metrics
     run = resume(tmp_path / "run", device="cpu", show=False)
     assert run.evaluate()["transductive"] == run.metrics["transductive"]
+    assert early.evaluate() == run.evaluate()  # all epochs were done, so that the best one is the best
 
 
-def test_a_finished_run_stays_finished_while_it_is_tested_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interrupted_run_answers_from_its_best_epoch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=1, **TINY)
-    crash_at_the_end(monkeypatch, tmp_path / "run")
-    assert Run.open(tmp_path / "run").metrics["best_epoch"] == 0
+    """As the run does that ended with that epoch."""
+    step = fitting.Session.train_step
+
+    def crashing(self: fitting.Session) -> object:
+        if self.progress.epoch == 1 and self.progress.step == 3:
+            raise Crash
+        return step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(fitting.Session, "train_step", crashing)
+        with pytest.raises(Crash):
+            fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=3, **TINY)
+    short = fit(tiny_stream(), out=tmp_path / "short", device="cpu", show=False, epochs=1, **TINY)
+    caplog.clear()
+    run = Run.open(tmp_path / "run", "cpu")
+    assert "answers come from its best epoch so far, epoch 1. Go on with it: contig resume" in caplog.text
+    assert repr(run).endswith("tiny, 400 events, 32 nodes, unfinished)")
+    assert np.array_equal(run.embed(), short.embed())
+    assert run.recommend(3) == short.recommend(3)
+    assert run.evaluate() == short.evaluate()
+    caplog.clear()
+    Run.open(tmp_path / "short")
+    assert caplog.text == ""
+
+
+def test_a_finished_run_is_said_to_be_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "run"
+    fit(tiny_stream(), out=out, device="cpu", show=False, epochs=2, **TINY)
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    metrics = resume(out, device="cpu", show=False).metrics
+    best = metrics["best_epoch"]
+    assert f"{out} is finished: 2 epochs are done (all were asked for), the best was {best}." in caplog.text
+    assert f"To train longer: contig resume {out} --epochs 4" in caplog.text
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    caplog.clear()
+    assert len(resume(out, device="cpu", show=False, epochs=4).metrics["epochs"]) == 4
+    assert "is finished" not in caplog.text
+
+
+def test_why_a_run_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    fit(tiny_stream(), "edgebank", out=tmp_path / "rule", show=False)
+    resume(tmp_path / "rule", show=False)
+    assert "rule is finished: edgebank learns nothing, so there is no more to do." in caplog.text
+    monkeypatch.setattr(fitting, "link_report", lambda *_: _flat_report())
+    fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=9, patience=2, **TINY)
+    resume(tmp_path / "run", device="cpu", show=False)
+    assert "3 epochs are done (2 epochs brought no better validation AP), the best was 1" in caplog.text
+
+
+def test_what_an_end_did_not_leave_is_made_again(tmp_path: Path) -> None:
+    run = fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=1, **TINY)
+    before = run.metrics
+    for name in ("metrics.json", "serving.pt"):
+        (tmp_path / "run" / name).unlink()
+        assert numbers(resume(tmp_path / "run", device="cpu", show=False).metrics) == numbers(before)
+        assert np.array_equal(Run.open(tmp_path / "run").embed(), run.embed())
 
 
 def test_an_interrupted_epoch_took_as_long_as_all_of_it(
@@ -80,7 +139,7 @@ def test_going_on_after_early_stopping_waits_anew(tmp_path: Path, monkeypatch: p
     assert len(resume(tmp_path / "run", device="cpu", show=False).metrics["epochs"]) == 3
     longer = resume(tmp_path / "run", device="cpu", show=False, epochs=20)
     assert len(longer.metrics["epochs"]) == 5
-    assert longer.metrics["best_epoch"] == 0
+    assert longer.metrics["best_epoch"] == 1
 
 
 def _flat_report() -> dict[str, dict[str, float]]:

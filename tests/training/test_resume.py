@@ -106,8 +106,9 @@ def test_a_stop_between_steps(
             train(stream, tmp_path / "run")
     progress = saved(tmp_path / "run", "checkpoint.pt")["progress"]
     assert (progress["epoch"], progress["step"]) == ((step - 1) // STEPS, (step - 1) % STEPS + 1)
-    with pytest.raises(RunError, match="contig resume"):
-        fitting.Run.open(tmp_path / "run")
+    if step <= STEPS:  # no epoch is done that could answer
+        with pytest.raises(RunError, match="contig resume"):
+            fitting.Run.open(tmp_path / "run")
     resume(tmp_path / "run", show=False)
     assert same_run(tmp_path / "run", reference)
 

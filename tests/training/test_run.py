@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import datetime
+from math import exp
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +21,8 @@ from contig.tasks.link import evaluation_negatives
 from contig.training import run as running
 from contig.training.fit import fit
 from contig.training.run import Run
+
+MAY = 1_714_521_600  # midnight before 1 May 2024, UTC
 
 
 def truncated(run: Run, when: float) -> Run:
@@ -105,6 +109,48 @@ def test_an_opened_run_is_the_finished_one(run: Run) -> None:
     assert not opened.model.training
 
 
+def test_the_order_of_questions_does_not_matter(run: Run) -> None:
+    """What is kept from one past time to the next changes no answer, whichever way time runs."""
+    t = run.stream.t
+    node = run.stream.ids.labels[1].item()
+    times = [
+        t[40].item(),
+        t[200].item() + 0.5,
+        t[200].item() + 0.5,
+        t[320].item(),
+        t[90].item(),
+        t[-1].item(),
+    ]
+    opened = Run.open(run.path)
+    for when in times:
+        assert np.array_equal(opened.embed(at=when), Run.open(run.path).embed(at=when))
+        assert opened.recommend(node, at=when) == Run.open(run.path).recommend(node, at=when)
+    assert np.array_equal(opened.embed(), run.embed())
+
+
+def test_ascending_times_observe_every_event_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for the few of a batch that is not over at the asked time."""
+    opened, size, seen = Run.open(run.path), run.config.train.batch_size, 0
+    observe = opened.model.observe
+
+    def counted(state: NodeState, history: History, batch: EventBatch) -> None:
+        nonlocal seen
+        seen += len(batch.event)
+        observe(state, history, batch)
+
+    monkeypatch.setattr(opened.model, "observe", counted)
+    times = np.linspace(run.stream.t[0], run.stream.t[-1], 13)
+    for when in times:
+        opened.embed(at=when)
+    largest_tie = max(np.bincount(run.stream.t))
+    assert seen <= len(run.stream) + len(times) * (size + largest_tie)
+
+
+def test_a_run_in_one_line(run: Run) -> None:
+    ap = 100 * run.metrics["transductive"]["ap"]
+    assert repr(run) == f"Run('{run.path}': contig on tiny, 400 events, 32 nodes, test AP {ap:.2f})"
+
+
 def test_parts_and_whole_are_the_same(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, best = run.embed(), run.recommend(run.stream.ids.labels[3].item())
     monkeypatch.setattr(running, "EMBED_AT_ONCE", 5)
@@ -147,6 +193,38 @@ def test_unknown_names_come_with_examples(named: Run, run: Run) -> None:
 def test_times_that_are_none(at: float, run: Run) -> None:
     with pytest.raises(DataError, match="finite time"):
         run.embed(at=at)
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run on ten days of May 2024, in seconds."""
+    rng = np.random.default_rng(3)
+    t = np.sort(rng.integers(MAY, MAY + 10 * 86_400, 200))
+    stream = EventStream.from_arrays(rng.integers(0, 9, 200), rng.integers(9, 15, 200), t, origin="dated")
+    return fit(stream, out=tmp_path_factory.mktemp("runs") / "dated", epochs=1, show=False, **TINY)
+
+
+def test_dates_are_times(dated: Run) -> None:
+    seconds = MAY + 3 * 86_400 + 6 * 3600
+    embedded, best = dated.embed(at=seconds), dated.recommend(2, at=seconds)
+    for date in ("2024-05-04T06:00", datetime(2024, 5, 4, 6), np.datetime64("2024-05-04T06:00:00")):
+        assert np.array_equal(dated.embed(at=date), embedded)
+        assert dated.recommend(2, at=date) == best
+    numbers = [MAY + 86_400, seconds]
+    path = dated.trajectory(2, numbers)
+    for dates in (
+        ["2024-05-02", "2024-05-04T06:00Z"],
+        [datetime(2024, 5, 2), "2024-05-04 06:00"],
+        np.array(["2024-05-02T00", "2024-05-04T06"], dtype="datetime64[h]"),
+    ):
+        found = dated.trajectory(2, dates)
+        assert found.times.tolist() == numbers
+        assert np.array_equal(found.embeddings, path.embeddings)
+    for ask in (dated.embed, dated.recommend):
+        with pytest.raises(DataError, match="at='noon': not a time"):
+            ask(*([2] if ask == dated.recommend else []), at="noon")
+    with pytest.raises(DataError, match="times: 'noon': not a time"):
+        dated.trajectory(2, ["2024-05-02", "noon"])
 
 
 # --- trajectories --------------------------------------------------------------------------------------
@@ -205,6 +283,7 @@ def test_the_best_of_all_destinations(when: float | None, run: Run, named: Run) 
         assert len(got) == 5
         assert [one.node for one in got] == [of.stream.ids.labels[other] for _, other in expected[:5]]
         assert [one.score for one in got] == pytest.approx([s for s, _ in expected[:5]], rel=1e-4, abs=1e-6)
+        assert [one.probability for one in got] == pytest.approx([1 / (1 + exp(-one.score)) for one in got])
 
 
 def test_more_than_there_are(named: Run) -> None:
@@ -244,6 +323,7 @@ def test_a_rule_recommends_whom_one_met(tmp_path: Path) -> None:
     got = run.recommend("n4", at=when, k=99)
     assert 0 < len(met) < len(got)
     assert {one.node for one in got if one.score == 1} == met
+    assert {one.probability for one in got} == {None}
     assert [one.node for one in got] == sorted(met) + sorted(
         {str(x) for x in labels[stream[:90].destinations]} - met
     )

@@ -44,9 +44,9 @@ def test_a_snapshot_holds_everything_that_moves(stream: EventStream) -> None:
     snapshot = through_a_file(one.snapshot())
     assert set(snapshot) == {"weights", "optimizer", "state", "generators", "progress"}
     assert same(snapshot["weights"], dict(one.model.state_dict()))
-    moments = snapshot["optimizer"]["state"]
-    assert len(moments) == len(list(one.model.parameters()))
-    assert all(m["step"] == 4 and m["exp_avg_sq"].abs().sum() >= 0 for m in moments.values())
+    moments = snapshot["optimizer"]
+    assert moments["count"] == 4
+    assert int((moments["square"] > 0).sum()) > 0.9 * sum(p.numel() for p in one.model.parameters())
     assert same(snapshot["state"]["rows"], dict(one.state.rows))
     train = chronological_split(stream).train
     observed = int(np.count_nonzero(stream.t[train] < stream.t[train[4 * 30]]))
@@ -143,9 +143,7 @@ def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
     torch.set_rng_state(luck)
     torch.testing.assert_close(one.train_step(), (fit + extra).detach())
     assert twin.optimizer is not None
-    twin.optimizer.zero_grad()
     (fit + extra).backward()
-    torch.nn.utils.clip_grad_norm_(twin.model.parameters(), 1.0)
     twin.optimizer.step()
     for a, b in zip(one.model.parameters(), twin.model.parameters(), strict=True):
         torch.testing.assert_close(a, b)
@@ -165,6 +163,6 @@ def test_a_run_may_change_its_device(first: str, second: str, tmp_path: Any) -> 
     fit(tiny_stream(), out=tmp_path / "run", device=first, epochs=1, show=False, **settings)
     before = torch.load(tmp_path / "run" / "checkpoint.pt", map_location="cpu", weights_only=True)
     run = resume(tmp_path / "run", device=second, epochs=3, show=False)
-    assert [row["epoch"] for row in run.metrics["epochs"]] == [0, 1, 2]
+    assert [row["epoch"] for row in run.metrics["epochs"]] == [1, 2, 3]
     after = torch.load(tmp_path / "run" / "checkpoint.pt", map_location="cpu", weights_only=True)
-    assert after["optimizer"]["state"][0]["step"] == 3 * before["optimizer"]["state"][0]["step"]
+    assert after["optimizer"]["count"] == 3 * before["optimizer"]["count"]

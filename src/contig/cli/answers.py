@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,16 +12,18 @@ import typer
 from contig.cli import console
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
-from contig.errors import ConfigError, DataError, unknown
+from contig.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from contig.events import EventStream, Side
-    from contig.training.run import Run, Trajectory
+    from contig.training.run import Trajectory
 
 app = typer.Typer()
+
+LAST_EVENTS = 10  # that a trajectory shows if nobody says from when to when
 
 Node = Annotated[str, typer.Option("--node", metavar="ID", show_default=False, help="The node, by its id.")]
 At = Annotated[
@@ -166,36 +167,9 @@ def _side(given: str | None) -> Side | None:
 
 def _when(option: str, given: str | None, stream: EventStream) -> float | None:
     """A time as the stream counts it, from a number or a date."""
-    if given is None:
-        return None
-    for kind in (int, float):
-        try:
-            return kind(given)
-        except ValueError:
-            continue
-    try:
-        moment = datetime.fromisoformat(given)
-    except ValueError:
-        raise ConfigError(
-            f"{option} {given}: not a time; give a number as in the events, or a date such as "
-            "2024-05-01T12:00 (UTC unless it says otherwise)."
-        ) from None
-    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return _in_ticks(option, given, seconds, stream)
+    from contig.times import moment
 
-
-def _in_ticks(option: str, given: str, seconds: float, stream: EventStream) -> float:
-    """Seconds since 1970 in the stream's unit, refused where its times are no dates."""
-    from contig.summary import summarise
-
-    time = summarise(stream).time
-    ticks = seconds * time.per_second
-    if time.unix is None and not time.first - time.span <= ticks <= time.last + time.span:
-        raise DataError(
-            f"{option} {given}: the times of this stream run from {time.first:,} to {time.last:,} and do "
-            "not look like dates; give a number."
-        )
-    return int(ticks) if ticks == int(ticks) else ticks
+    return None if given is None else moment(given, stream.t, f"{option} {given}")
 
 
 # --- recommend ---------------------------------------------------------------------------------------
@@ -212,7 +186,7 @@ def recommend(
     run: Folder,
     node: Node,
     at: At = None,
-    k: Annotated[int, typer.Option("-k", metavar="K", min=1, help="How many.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="How many.")] = 10,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -222,12 +196,13 @@ def recommend(
     with console.status("scoring every destination"):
         found = opened.recommend(node, when, k)
     if json:
-        rows = [{"node": one.node, "score": one.score} for one in found]
+        rows = [one._asdict() for one in found]
         console.print_json({"node": node, "at": when, "recommendations": rows})
         return
-    table = console.new_table("rank", "node", "score")
+    table = console.new_table("rank", "node", "probability" if opened.model.learns else "score")
     for rank, one in enumerate(found, 1):
-        table.add_row(str(rank), console.plain(one.node), f"{one.score:.3f}")
+        likely = one.score if one.probability is None else one.probability
+        table.add_row(str(rank), console.plain(one.node), f"{likely:.3f}")
     console.out().print(table)
 
 
@@ -236,7 +211,8 @@ def recommend(
 
 @app.command(
     epilog=console.examples(
-        ("contig trajectory runs/first --node ann --plot ann.png", "all the time"),
+        ("contig trajectory runs/first --node ann --plot ann.png", "her last events"),
+        ("contig trajectory runs/first --node ann --from 2024-05-01 --plot x.png", "since"),
         ("contig trajectory runs/first --node ann --out ann.parquet", "as numbers"),
         ("contig trajectory runs/first --node 7 --side dst --plot x.png", "an item"),
     )
@@ -247,10 +223,15 @@ def trajectory(
     side: SideOption = None,
     start: Annotated[
         str | None,
-        typer.Option("--from", metavar="TIME", show_default="the first event", help="Where it begins."),
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            show_default=False,
+            help=f"Where it begins. Without --from and --to: the node's last {LAST_EVENTS} events.",
+        ),
     ] = None,
     stop: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", show_default="the last event", help="Where it ends.")
+        str | None, typer.Option("--to", metavar="TIME", show_default=False, help="Where it ends.")
     ] = None,
     points: Annotated[int, typer.Option("--points", metavar="N", min=2, help="Times in between.")] = 200,
     plot: Annotated[
@@ -272,7 +253,8 @@ def trajectory(
         plots.check_target(plot)
     on = _side(side)
     opened = open_run(run, device)
-    times = _moments(opened.stream, start, stop, points)
+    number = opened.stream.ids.find(node, on)
+    times = _moments(opened.stream, number, start, stop, points)
     with console.status(f"following {node}"):
         path = opened.trajectory(node, times, on)
     if out is not None:
@@ -280,13 +262,18 @@ def trajectory(
             _write_parquet(out, {"t": path.times}, path.embeddings)
         console.notice(f"the path is in {out}")
     if plot is not None:
-        _draw(opened, node, on, path, plot)
+        _draw(opened.stream, number, path, plot)
         console.notice(f"the figure is in {plot}")
 
 
-def _moments(stream: EventStream, start: str | None, stop: str | None, points: int) -> NDArray[np.float64]:
+def _moments(
+    stream: EventStream, node: int, start: str | None, stop: str | None, points: int
+) -> NDArray[np.float64]:
     import numpy as np
 
+    met = np.unique(stream.t[(stream.src == node) | (stream.dst == node)]).astype(np.float64)
+    if start is None and stop is None and len(met) > 1:
+        return _around_last(met, points)
     first, last = _when("--from", start, stream), _when("--to", stop, stream)
     first = float(stream.t[0]) if first is None else first
     last = float(stream.t[-1]) if last is None else last
@@ -295,13 +282,27 @@ def _moments(stream: EventStream, start: str | None, stop: str | None, points: i
     return np.linspace(first, last, points)
 
 
-def _draw(run: Run, node: str, side: Side | None, path: Trajectory, target: Path) -> None:
+def _around_last(met: NDArray[np.float64], points: int) -> NDArray[np.float64]:
+    """Times around a node's last events, as many in a short interval as in a long one.
+
+    Both sides of every jump are among them: the time of an event and the moment after it.
+    """
+    import numpy as np
+
+    last = met[-LAST_EVENTS:]
+    usual = np.median(np.diff(last))
+    before = met[-LAST_EVENTS - 1] if len(met) > LAST_EVENTS else last[0] - usual
+    ends = [max(before, last[0] - usual), *last, last[-1] + usual]
+    each = max(2, points // (len(ends) - 1))
+    parts = [np.linspace(a, b, each) for a, b in zip(np.nextafter(ends[:-1], np.inf), ends[1:], strict=True)]
+    return np.concatenate(parts)
+
+
+def _draw(stream: EventStream, node: int, path: Trajectory, target: Path) -> None:
     from contig import plots
     from contig.summary import summarise
 
     with console.status(f"drawing {target}"):
-        stream = run.stream
-        number = stream.ids.find(node, side)
-        title = f"{node} in {Path(stream.origin).name}"
-        figure = plots.trajectory(stream, summarise(stream), number, path.times, path.embeddings, title)
+        title = f"{path.node} in {Path(stream.origin).name}"
+        figure = plots.trajectory(stream, summarise(stream), node, path.times, path.embeddings, title)
         plots.save(figure, target)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -70,12 +71,25 @@ def status(message: str) -> Iterator[None]:
 
 @contextmanager
 def bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar over ``total`` things; the caller is given what advances it."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    """A progress bar over ``total`` things, which may take long; the caller is given what advances it."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=err(), disable=not err().is_terminal) as progress:
+    columns = (
+        *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
+        *(TextColumn("left:"), TimeRemainingColumn()),
+    )
+    # The time left is by the pace since the start: the last half minute may have seen nothing end.
+    wanted = err().is_terminal and total > 0
+    with Progress(*columns, console=err(), disable=not wanted, speed_estimate_period=math.inf) as progress:
         task = progress.add_task(description, total=total)
+        progress.advance(task, 0)
         yield lambda count: progress.advance(task, count)
 
 

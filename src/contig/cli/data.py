@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,7 +17,8 @@ if TYPE_CHECKING:
 
     from contig.datasets import Dataset
     from contig.events import EventStream
-    from contig.summary import Part, Summary, TimeSpan
+    from contig.summary import Part, Summary
+    from contig.times import TimeSpan
 
 app = typer.Typer()
 
@@ -203,22 +203,21 @@ def _nodes(summary: Summary) -> str:
 
 
 def _span(time: TimeSpan) -> str:
-    from contig.summary import duration
+    from contig.times import duration
 
     told = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
     if time.unix is None:
         return f"{told}, taken as seconds"
-    dates = f"{_moment(time, time.first)} to {_moment(time, time.last)}"
-    return f"{told}; read as Unix {time.unix}, {dates} (UTC)"
+    return f"{told}; read as Unix {time.unix}, {time} (UTC)"
 
 
 def _moment(time: TimeSpan, t: float) -> str:
     """A date where the times look like dates, else the time since the first event."""
-    from contig.summary import duration
+    from contig.times import duration
 
     if time.unix is None:
         return duration((t - time.first) / time.per_second)
-    return f"{datetime.fromtimestamp(t / time.per_second, UTC):%Y-%m-%d}"
+    return time.told(t)
 
 
 def _ties(summary: Summary) -> str:
@@ -266,7 +265,7 @@ def _new(part: Part) -> tuple[str, str]:
 
 
 def _intervals(summary: Summary) -> Table:
-    from contig.summary import duration
+    from contig.times import duration
 
     shares = summary.intervals.quantiles
     table = console.new_table("Intervals", *(f"{float(s):.0%}" for s in shares))

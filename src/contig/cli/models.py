@@ -43,8 +43,11 @@ def models(
         console.print_json(told)
         return
     console.out().print(f"\n[bold]{name}[/bold]  {console.plain(told['description'])}")
-    for title, options in (("Option", told["options"]), ("Training", told["training"])):
-        console.out().print(_option_list(title, options))
+    if told["options"]:
+        console.out().print(_option_list("Option", told["options"]))
+    else:
+        console.out().print(f"\n  {name} has no options")
+    console.out().print(_option_list("Training", told["training"]))
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -58,11 +61,11 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def _options(name: str) -> dict[str, Any]:
-    from contig.models import model_class
     from contig.options import describe
-    from contig.training.options import TrainOptions
+    from contig.training.config import RunConfig
 
-    return {"options": describe(model_class(name).options()), "training": describe(TrainOptions())}
+    defaults = RunConfig.of(name)
+    return {"options": describe(defaults.model_options), "training": describe(defaults.train)}
 
 
 def _model_list(known: list[dict[str, Any]]) -> Table:

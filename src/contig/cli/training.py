@@ -106,6 +106,7 @@ def train(
 
     from contig.training.config import RunConfig
     from contig.training.folder import RunFolder
+    from contig.training.options import MEASURING
 
     train = RunConfig.of(model, chosen).train
     rules = _rules(compare or [])
@@ -126,7 +127,7 @@ def train(
 
     with _resumable(folder):
         run = fit(stream, model, out=folder, device=device, tensorboard=tensorboard, **chosen)
-    shared = {name: getattr(train, name) for name in ("rule", "split_seed", "batch_size")}
+    shared = {name: getattr(train, name) for name in MEASURING}
     _tell(run, {rule: _measured(stream, rule, device, shared) for rule in rules}, json)
 
 
@@ -207,7 +208,7 @@ def _tell(run: Run, others: dict[str, dict[str, Any]], json: bool) -> None:
     console.out().print(f"  {trained}{speed['score']:,.0f} events/s in the test ({metrics['hardware']})")
     if run.model.learns:
         epochs = len(metrics["epochs"])
-        console.out().print(f"  the best epoch was {metrics['best_epoch'] + 1} of {epochs}")
+        console.out().print(f"  the best epoch was {metrics['best_epoch']} of {epochs}")
     console.out().print(f"  the run is in {run.path}", soft_wrap=True, markup=False)
 
 

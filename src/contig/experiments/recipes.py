@@ -25,6 +25,8 @@ class Recipe:
     settings: dict[str, Any] = field(default_factory=dict)
     variant: str = PLAIN
     file: str = ""  # the name of the file it comes from
+    reading: tuple[str, ...] = ()  # words of the command line that say how to read the data
+    fingerprint: str = ""  # of the events, where they are known
 
     @property
     def name(self) -> str:

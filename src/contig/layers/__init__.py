@@ -3,13 +3,19 @@
 from contig.layers.attention import TemporalAttention
 from contig.layers.decoders import NodeDecoder, PairDecoder
 from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
+from contig.layers.parted import GRUCell, PartedLinear, RNNCell
+from contig.layers.rows import Rows
 from contig.layers.time import TimeEncoding, elapsed
 
 __all__ = [
     "Coupling",
+    "GRUCell",
     "GatedODE",
     "NodeDecoder",
     "PairDecoder",
+    "PartedLinear",
+    "RNNCell",
+    "Rows",
     "TemporalAttention",
     "TimeEncoding",
     "elapsed",

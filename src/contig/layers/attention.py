@@ -8,6 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from contig.layers.rows import Rows, dot, mix
+
 
 class TemporalAttention(nn.Module):
     """Multi-head attention of a node over its last ``k`` events.
@@ -31,22 +33,23 @@ class TemporalAttention(nn.Module):
         self.value = nn.Linear(sum(key_dims), inner, bias=False)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, query: Tensor, keys: Sequence[Tensor], mask: Tensor) -> Tensor:
-        """``[q, query_dim]``, parts ``[q, k, part]``, mask ``[q, k]`` to ``[q, inner]``."""
+    def forward(self, query: Tensor, keys: Sequence[Rows], mask: Tensor) -> Tensor:
+        """``[q, query_dim]``, parts ``[q, k, part]`` of keys, mask ``[q, k]`` to ``[q, inner]``."""
         head = self.inner // self.heads
-        asked = self.query(query).view(-1, self.heads, head)
-        key_weight = self.key.weight.view(self.heads, head, -1)
-        folded = torch.einsum("qhd,hdz->qhz", asked, key_weight).split(self.key_dims, dim=-1)
-        parts = zip(folded, keys, strict=True)
-        logits = torch.stack([torch.einsum("qhz,qkz->qhk", f, z) for f, z in parts]).sum(0) / math.sqrt(head)
+        asked = self.query(query).view(-1, self.heads, head).transpose(0, 1)  # [heads, q, head]
+        folded = torch.bmm(asked, self._by_head(self.key)).split(self.key_dims, dim=2)
+        parts = [(f, rows) for f, rows in zip(folded, keys, strict=True) if rows.width]
+        logits = torch.stack([dot(f, rows, mask) for f, rows in parts]).sum(0) / math.sqrt(head)
         weights = self.weights(logits, mask)
-        mixed = torch.cat([torch.einsum("qhk,qkz->qhz", weights, z) for z in keys], dim=-1)
-        value_weight = self.value.weight.view(self.heads, head, -1)
-        return torch.einsum("qhz,hdz->qhd", mixed, value_weight).flatten(1)
+        mixed = torch.cat([mix(weights, rows, mask) for _, rows in parts], dim=2)
+        return torch.bmm(mixed, self._by_head(self.value).transpose(1, 2)).transpose(0, 1).flatten(1)
+
+    def _by_head(self, layer: nn.Linear) -> Tensor:
+        """A layer's weight as ``[heads, head, keys]``."""
+        return layer.weight.view(self.heads, self.inner // self.heads, -1)
 
     def weights(self, logits: Tensor, mask: Tensor) -> Tensor:
         """Softmax over the events that exist; all zeros where there are none."""
-        seen = mask.unsqueeze(1)
-        logits = logits.masked_fill(~seen, torch.finfo(logits.dtype).min)
-        dropped: Tensor = self.dropout(torch.softmax(logits, dim=-1) * seen)
+        logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
+        dropped: Tensor = self.dropout(torch.softmax(logits, dim=-1) * mask)
         return dropped

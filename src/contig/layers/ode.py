@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from contig.errors import ConfigError, unknown
+from contig.layers.pairs import Flow, flow
 
 Solver = Literal["series", "euler", "rk4", "dopri5"]
 SOLVERS: tuple[Solver, ...] = ("series", "euler", "rk4", "dopri5")
@@ -100,8 +100,7 @@ def series_error_bound(degree: int, horizon: float) -> float:
     return 2 * sum(horizon**m / math.factorial(m) for m in range(degree + 1, degree + 40))
 
 
-@dataclass(frozen=True)
-class Gates:
+class Gates(NamedTuple):
     """The three gates, each ``[rows, d]``."""
 
     latest: Tensor
@@ -142,12 +141,18 @@ class GatedODE(nn.Module):
 
     def gate_values(self, initial: Tensor) -> Gates:
         """``sigmoid(W H(0) + b)`` for each factor; 0 for a factor left out."""
+        return Gates(*self._gates(initial).chunk(3, dim=1))
+
+    def _gates(self, initial: Tensor) -> Tensor:
+        """The three gates side by side ``[rows, 3 d]``."""
         if self.gates is None:
-            parts = (torch.ones_like(initial),) * 3
+            values = initial.new_ones(len(initial), 3 * self.dim)
         else:
-            parts = torch.sigmoid(self.gates(initial)).split(self.dim, dim=-1)
-        kept = [torch.zeros_like(p) if f in self.without else p for f, p in zip(FACTORS, parts, strict=True)]
-        return Gates(*kept)
+            values = torch.sigmoid(self.gates(initial))
+        if not self.without:
+            return values
+        kept = values.new_tensor([f not in self.without for f in FACTORS])
+        return values * kept.repeat_interleave(self.dim)
 
     def forward(self, initial: Tensor, coupling: Coupling) -> Tensor:
         """``H(T)`` for a whole graph of rows ``[n, d]``."""
@@ -173,30 +178,17 @@ class GatedODE(nn.Module):
             sums = [x + (s**m / math.factorial(m)) * term for s, x in zip(at, sums, strict=True)]
         return sums
 
-    def paired(self, initial: Tensor, partner: Tensor, has_partner: Tensor) -> Tensor:
-        """``H(T)`` of rows that are each coupled with their own partner alone.
+    def paired(self, initial: Tensor, mine: Tensor, theirs: Tensor, linked: Tensor) -> Tensor:
+        """``H(T)`` of the rows ``mine``, each coupled with its row of ``theirs`` alone where ``linked``.
 
-        ``initial`` and ``partner`` are the encodings ``[n, d]`` of a node and of its latest partner.
-        In the graph of just that pair both degrees are 1, so every row is a system of two, and the
-        series needs no sparse product and no row of any other query.
+        In the graph of just that pair both degrees are 1, so every dimension is a system of two, and
+        the series needs no sparse product and nothing of any other pair (``contig.layers.pairs``).
         """
         if self.solver != "series":
-            both: Tensor = self(torch.cat([initial, partner]), pair_graph(has_partner))
-            return both[: len(initial)]
-        half = self.beta / 2
-        mine, theirs = self.gate_values(initial), self.gate_values(partner)
-        own_a, own_b = half * mine.neighbor - mine.inherent, half * theirs.neighbor - theirs.inherent
-        link = has_partner.to(initial.dtype).unsqueeze(1) * half
-        a_from_b, b_from_a = link * mine.neighbor, link * theirs.neighbor
-        a = own_a * initial + a_from_b * partner + mine.latest * initial
-        b = own_b * partner + b_from_a * initial + theirs.latest * partner
-        a, b = self.horizon * a, self.horizon * b
-        total = initial + a
-        for m in range(2, self.degree + 1):
-            step = self.horizon / m
-            a, b = step * (own_a * a + a_from_b * b), step * (own_b * b + b_from_a * a)
-            total = total + a
-        return total
+            both: Tensor = self(initial.index_select(0, torch.cat([mine, theirs])), pair_graph(linked))
+            return both[: len(mine)]
+        how = Flow(self.beta / 2, self.horizon, self.degree)
+        return flow(initial, self._gates(initial), mine, theirs, linked, how)
 
     def _integrate(self, slope: Callable[[Tensor], Tensor], initial: Tensor, at: list[float]) -> list[Tensor]:
         try:

@@ -25,6 +25,7 @@ _HOME = {
 }
 
 MODELS: tuple[str, ...] = tuple(_HOME)
+YARDSTICK = "edgebank"  # the rule that every model that learns must beat
 
 
 def model_class(name: str) -> type[Model]:
@@ -36,4 +37,4 @@ def model_class(name: str) -> type[Model]:
     return found
 
 
-__all__ = ["MODELS", "DataShape", "EventBatch", "Model", "NodeState", "model_class"]
+__all__ = ["MODELS", "YARDSTICK", "DataShape", "EventBatch", "Model", "NodeState", "model_class"]

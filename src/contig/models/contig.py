@@ -28,7 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import GatedODE, elapsed
+from contig.layers import GatedODE, PartedLinear, elapsed
 from contig.layers.ode import Coupling, Factor, Solver, latest_graph, pair_graph
 from contig.models.contract import DataShape, distinct
 from contig.models.embedding import AttentionReadout
@@ -74,7 +74,7 @@ class ConTIG(AttentiveMemory):
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data, scaled_time=o.scaled_time)
         self.neighbors = o.neighbors
-        self.encoder = nn.Linear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.encoder = PartedLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         dropped: tuple[Factor, ...] = tuple(f for f in ("latest", "neighbor", "inherent") if f in o.without)
         self.ode = GatedODE(
             o.dim,
@@ -124,9 +124,8 @@ class ConTIG(AttentiveMemory):
     def _updated_in_pairs(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
         latest = self.latest(state, history, nodes)
         unique, place = distinct(torch.cat([nodes, latest.partner]), state.num_nodes)
-        encoded = self.encode(state, history, unique, as_of).index_select(0, place)
-        mine, theirs = encoded[: len(nodes)], encoded[len(nodes) :]
-        return self.ode.paired(mine, theirs, latest.exists)
+        encoded = self.encode(state, history, unique, as_of)
+        return self.ode.paired(encoded, place[: len(nodes)], place[len(nodes) :], latest.exists)
 
     @torch.no_grad()
     def path(
@@ -174,5 +173,5 @@ class ConTIG(AttentiveMemory):
             self.phi(age),
             self.features_of(nodes),
         ]
-        encoded: Tensor = self.encoder(torch.cat(parts, dim=1))
+        encoded: Tensor = self.encoder(*parts)
         return encoded

@@ -51,6 +51,7 @@ class Model(nn.Module, ABC):
     options: ClassVar[type[Any]]
     learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
     inductive: ClassVar[bool] = True  # False where it can tell nothing of a node it was not trained on
+    training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
 
     @abstractmethod
     def blank(self) -> Mapping[str, Tensor]:
@@ -118,9 +119,11 @@ class Model(nn.Module, ABC):
 def distinct(ids: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
     """The distinct ids and each id's place among them: compute once per node, not per mention.
 
-    On a GPU the ids come back as they are: shapes must not depend on data there, and computing a
-    row twice costs less than finding out that it is the same.
+    On a GPU shapes must not depend on data, and computing a row twice costs less than finding out that
+    it is the same: there the ids come back as they are, or all nodes where there are fewer of those.
     """
+    if ids.is_cuda and num_nodes < len(ids):
+        return torch.arange(num_nodes, device=ids.device), ids
     if ids.is_cuda:
         return ids, torch.arange(len(ids), device=ids.device)
     place = torch.full((num_nodes,), -1, dtype=torch.int64)

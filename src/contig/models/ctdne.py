@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -61,7 +61,7 @@ class CTDNE(StaticModel):
 
     name = "ctdne"
     options = CTDNEOptions
-    training_defaults = {"lr": 1e-2}
+    training_defaults: ClassVar = {"lr": 1e-2}
     inductive = False
 
     vectors: Tensor  # [nodes + 1, d], the last one zero

@@ -14,10 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contig.history import History
-from contig.layers import elapsed
+from contig.layers import RNNCell, Rows, elapsed
 from contig.models.contract import DataShape, distinct
 from contig.models.embedding import AttentionReadout
 from contig.models.memory import RecurrentMemory
@@ -44,7 +44,7 @@ class DyRep(RecurrentMemory):
     def __init__(self, options: DyRepOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
-        self.cell = nn.RNNCell(o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.cell = RNNCell(o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         self.structure = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=0.0)
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
@@ -57,11 +57,11 @@ class DyRep(RecurrentMemory):
     def _structural(self, state: NodeState, history: History, nodes: Tensor, times: Tensor) -> Tensor:
         """Attention of nodes over their neighbourhoods just before times."""
         near = history.before(nodes, times, self.opt.neighbors)
-        theirs = state["h"].index_select(0, near.node.flatten()).unflatten(0, near.node.shape)
         ages = self.phi(elapsed(times.unsqueeze(1), near.time))
         own = state["h"].index_select(0, nodes)
-        features = self.event_features(history, near.event)
-        spoken: Tensor = self.structure(own, self.time_now(nodes), theirs, features, ages, near.mask)
+        features = self.feature_rows(history, near.event)
+        theirs = Rows(state["h"], near.node)
+        spoken: Tensor = self.structure(own, self.time_now(), theirs, features, ages, near.mask)
         return spoken
 
     def embed(

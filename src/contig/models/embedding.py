@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import PairDecoder, TemporalAttention, TimeEncoding
+from contig.layers import PairDecoder, Rows, TemporalAttention, TimeEncoding
 from contig.models.contract import DataShape, Model
 
 
@@ -27,10 +27,14 @@ class EventModel(Model):
         return logits
 
     def event_features(self, history: History, event: Tensor) -> Tensor:
-        """The features of events ``[...]`` as ``[..., width]``; of width 0 where the stream has none."""
+        """The features of events ``[n]`` as ``[n, width]``; of width 0 where the stream has none."""
+        return self.feature_rows(history, event.unsqueeze(1)).taken().squeeze(1)
+
+    def feature_rows(self, history: History, event: Tensor) -> Rows:
+        """The features of events ``[n, k]``."""
         if self.edge_width and history.num_events:
-            return history.events["features"][event]
-        return torch.zeros((*event.shape, self.edge_width), device=event.device)
+            return Rows(history.events["features"], event)
+        return Rows(torch.zeros((1, self.edge_width), device=event.device), torch.zeros_like(event))
 
     def features_of(self, nodes: Tensor) -> Tensor:
         """The nodes' own features, zeros for nodes that came after they were given."""
@@ -39,9 +43,9 @@ class EventModel(Model):
         known = nodes < len(self.node_features)
         return self.node_features[torch.where(known, nodes, 0)] * known.unsqueeze(1)
 
-    def time_now(self, nodes: Tensor) -> Tensor:
-        """``Phi(0)`` for each node: the time encoding of the query itself."""
-        encoded: Tensor = self.phi(torch.zeros(len(nodes), device=nodes.device))
+    def time_now(self) -> Tensor:
+        """``Phi(0)`` ``[1, time_dim]``: the time encoding of every query itself."""
+        encoded: Tensor = self.phi(torch.zeros(1, device=self.device))
         return encoded
 
 
@@ -62,10 +66,10 @@ class AttentionReadout(nn.Module):
         )
 
     def forward(
-        self, own: Tensor, query_time: Tensor, theirs: Tensor, features: Tensor, ages: Tensor, mask: Tensor
+        self, own: Tensor, query_time: Tensor, theirs: Rows, features: Rows, ages: Tensor, mask: Tensor
     ) -> Tensor:
         """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, d]``."""
-        query = torch.cat([own, query_time], dim=1)
-        attended = self.attention(query, (theirs, features, ages), mask)
+        query = torch.cat([own, query_time.expand(len(own), -1)], dim=1)
+        attended = self.attention(query, (theirs, features, Rows.of(ages)), mask)
         merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
         return merged

@@ -12,6 +12,8 @@ tell of nodes it was not trained on: no inductive measures are given.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from contig.models.contract import DataShape
@@ -24,7 +26,7 @@ class GAE(Autoencoder):
 
     name = "gae"
     options = AutoencoderOptions
-    training_defaults = {"lr": 1e-2}
+    training_defaults: ClassVar = {"lr": 1e-2}
 
     def __init__(self, options: AutoencoderOptions, data: DataShape) -> None:
         super().__init__(options, data)

@@ -14,6 +14,7 @@ others share one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +42,7 @@ class GAT(SampledModel):
 
     name = "gat"
     options = GATOptions
-    training_defaults = {"lr": 1e-2}
+    training_defaults: ClassVar = {"lr": 1e-2}
 
     def __init__(self, options: GATOptions, data: DataShape) -> None:
         o = self.opt = options

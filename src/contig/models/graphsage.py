@@ -12,6 +12,7 @@ learned on events and negatives, not on random walks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -38,7 +39,7 @@ class GraphSAGE(SampledModel):
 
     name = "graphsage"
     options = GraphSAGEOptions
-    training_defaults = {"lr": 3e-3}
+    training_defaults: ClassVar = {"lr": 3e-3}
 
     def __init__(self, options: GraphSAGEOptions, data: DataShape) -> None:
         o = self.opt = options

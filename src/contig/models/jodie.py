@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import elapsed
+from contig.layers import RNNCell, elapsed
 from contig.models.contract import DataShape, distinct
 from contig.models.memory import RecurrentMemory
 from contig.models.state import NodeState
@@ -43,8 +43,8 @@ class JODIE(RecurrentMemory):
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
         width = o.dim + data.edge_width + o.time_dim + self.node_width
-        self.source_cell = nn.RNNCell(width, o.dim)
-        self.destination_cell = nn.RNNCell(width, o.dim)
+        self.source_cell = RNNCell(width, o.dim)
+        self.destination_cell = RNNCell(width, o.dim)
         self.projection = nn.Linear(1, o.dim)  # w, and an offset as in the published code
         nn.init.normal_(self.projection.weight, std=0.1)
         nn.init.zeros_(self.projection.bias)

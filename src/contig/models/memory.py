@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from contig.history import History
-from contig.layers import elapsed
+from contig.layers import Rows, elapsed
 from contig.models.contract import EventBatch, distinct
 from contig.models.embedding import AttentionReadout, EventModel
 from contig.models.state import NodeState
@@ -86,12 +86,12 @@ class RecurrentMemory(MemoryModel):
         return torch.where(before >= 0, elapsed(latest.time, since), 0.0)
 
     def message(
-        self, state: NodeState, history: History, nodes: Tensor, latest: Latest, other: Tensor
-    ) -> Tensor:
-        """``[other | f | Phi(interval) | x]``: what the latest event tells a node."""
+        self, state: NodeState, history: History, nodes: Tensor, latest: Latest, *others: Tensor
+    ) -> list[Tensor]:
+        """``[others | f | Phi(interval) | x]`` in parts: what the latest event tells a node."""
         interval = self.interval(state, history, nodes, latest)
         features = self.event_features(history, latest.event)
-        return torch.cat([other, features, self.phi(interval), self.features_of(nodes)], dim=1)
+        return [*others, features, self.phi(interval), self.features_of(nodes)]
 
 
 class AttentiveMemory(MemoryModel):
@@ -101,8 +101,8 @@ class AttentiveMemory(MemoryModel):
     readout: AttentionReadout
 
     def query_time(self, times: Tensor) -> Tensor:
-        """The time encoding of the query itself."""
-        return self.time_now(times)
+        """The time encoding of the query itself, ``[1 or queries, time_dim]``."""
+        return self.time_now()
 
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
@@ -111,8 +111,8 @@ class AttentiveMemory(MemoryModel):
         unique, place = distinct(torch.cat([nodes, near.node.flatten()]), state.num_nodes)
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
         own = updated.index_select(0, place[: len(nodes)])
-        theirs = updated.index_select(0, place[len(nodes) :]).unflatten(0, near.node.shape)  # [queries, k, d]
+        theirs = Rows(updated, place[len(nodes) :].view(near.node.shape))
         ages = self.phi(elapsed(times.unsqueeze(1), near.time))
-        features = self.event_features(history, near.event)
+        features = self.feature_rows(history, near.event)
         merged: Tensor = self.readout(own, self.query_time(times), theirs, features, ages, near.mask)
         return merged

@@ -9,10 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from contig.batches import schedule
-from contig.errors import DataError
 from contig.history import History
 from contig.models.contract import EventBatch, Model
-from contig.models.engine import Captured
+from contig.models.engine import Captured, filled, room_for
 from contig.models.state import NodeState
 
 
@@ -30,12 +29,13 @@ def replay(
         model.observe(state, history, EventBatch.of(history, at))
         return at
 
-    step_over = Captured(observe, batch_size, fixed_shapes=model.fixed_shapes)
+    room = room_for(batch_size)
+    step_over = Captured(observe, (room,), fixed_shapes=model.fixed_shapes)
     at = torch.from_numpy(events).to(history.device)
     times = history.events["t"][at].cpu().numpy()
     model.eval()
     for step in schedule(times, batch_size):
-        step_over(at[step.seen : step.see])
+        step_over(filled(at[step.seen : step.see], room))
         progress(step.see - step.seen)
     if len(events):
         state.position = int(events[-1]) + 1
@@ -46,7 +46,7 @@ class Playback:
 
     The stream is observed in the batches in which it would be scored, always the same ones; what of a
     batch lies before the asked time is observed on a copy. So an answer depends on its own time alone,
-    not on the times asked before.
+    not on the times asked before. Ascending times are cheap; an earlier one begins at the start again.
     """
 
     def __init__(self, model: Model, history: History, num_nodes: int, batch_size: int) -> None:
@@ -56,10 +56,14 @@ class Playback:
         self._next = 0
 
     def at(self, when: torch.Tensor) -> NodeState:
-        """The state that has observed exactly the events strictly before ``when`` (never going back)."""
+        """The state that has observed exactly the events strictly before ``when``.
+
+        It is to be read, and only until the next call.
+        """
         end = int(self.history.events.count_before(when.reshape(1)))
         if end < self.state.position:
-            raise DataError(f"Playback has passed time {when.item()}; ask for times in ascending order.")
+            self.state.reset()
+            self._next = 0
         while self._next < len(self._steps) and self._steps[self._next].see <= end:
             self._observe(self.state, self._steps[self._next].see)
             self._next += 1

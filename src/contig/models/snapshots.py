@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -110,6 +110,10 @@ class Autoencoder(StaticModel):
         """What comes of the first convolution, ``[nodes, hidden]``."""
         return self._drop(torch.relu(self.first(self._drop(x), edges)))
 
+    def train(self, mode: bool = True) -> Self:
+        self._kept = None  # whatever is done in training changes the weights
+        return super().train(mode)
+
     def prepare(self, history: History) -> None:
         self.inputs.learn_only(nodes_of(history))
 
@@ -139,7 +143,7 @@ class Autoencoder(StaticModel):
     def _encoded(self, pairs: Pairs, position: int, graph: Graph) -> Tensor:
         if self.training or torch.is_grad_enabled():
             return self.encode(self._inputs(graph), graph.edges)
-        # torch counts the changes of a tensor: other weights are another key
+        # outside training weights change by being loaded or written to, and torch counts that
         key = (position, *((p.data_ptr(), p._version) for p in self.parameters()))
         if self._kept is None or self._kept[0] is not pairs or self._kept[1] != key:
             self._kept = (pairs, key, self.encode(self._inputs(graph), graph.edges))

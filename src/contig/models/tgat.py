@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import elapsed
+from contig.layers import Rows, elapsed
 from contig.models.contract import DataShape, EventBatch
 from contig.models.embedding import AttentionReadout, EventModel
 from contig.models.state import NodeState
@@ -65,17 +65,16 @@ class TGAT(EventModel):
     def _round(self, count: int, history: History, nodes: Tensor, times: Tensor) -> Tensor:
         """Embeddings after ``count`` rounds of attention."""
         if count == 0:
-            features = self.features_of(nodes)
+            own_features = self.features_of(nodes)
             if self.project is None:
                 return torch.zeros((len(nodes), self.dim), device=nodes.device)
-            projected: Tensor = self.project(features)
+            projected: Tensor = self.project(own_features)
             return projected
         near = history.before(nodes, times, self.opt.neighbors)
         own = self._round(count - 1, history, nodes, times)
         theirs = self._round(count - 1, history, near.node.flatten(), near.time.flatten())
         ages = self.phi(elapsed(times.unsqueeze(1), near.time))
-        features = self.event_features(history, near.event)
-        embedded: Tensor = self.rounds[count - 1](
-            own, self.time_now(nodes), theirs.unflatten(0, near.node.shape), features, ages, near.mask
-        )
+        features = self.feature_rows(history, near.event)
+        around = Rows.of(theirs.unflatten(0, near.node.shape))
+        embedded: Tensor = self.rounds[count - 1](own, self.time_now(), around, features, ages, near.mask)
         return embedded

@@ -15,9 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contig.history import History
+from contig.layers import GRUCell
 from contig.models.contract import DataShape
 from contig.models.embedding import AttentionReadout
 from contig.models.memory import AttentiveMemory, RecurrentMemory
@@ -46,12 +47,12 @@ class TGN(AttentiveMemory, RecurrentMemory):
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
         self.neighbors = o.neighbors
-        self.cell = nn.GRUCell(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.cell = GRUCell(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
         latest = self.latest(state, history, nodes)
         memory = state["h"].index_select(0, nodes)
         partner = state["h"].index_select(0, latest.partner)
-        message = self.message(state, history, nodes, latest, torch.cat([memory, partner], dim=1))
+        message = self.message(state, history, nodes, latest, memory, partner)
         return torch.where(latest.exists.unsqueeze(1), self.cell(message, memory), memory)

@@ -12,6 +12,7 @@ Departures: those of ``contig.models.gae``; the graph's nodes are those with an 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -38,7 +39,7 @@ class VGAE(Autoencoder):
 
     name = "vgae"
     options = VGAEOptions
-    training_defaults = {"lr": 1e-2}
+    training_defaults: ClassVar = {"lr": 1e-2}
     opt: VGAEOptions
 
     def __init__(self, options: VGAEOptions, data: DataShape) -> None:

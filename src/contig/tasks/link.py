@@ -15,7 +15,7 @@ from contig.errors import RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch, Model
-from contig.models.engine import Captured
+from contig.models.engine import Captured, filled, room_for
 from contig.models.state import NodeState
 from contig.negatives import Kind, Negatives
 from contig.splits import Rule, Split
@@ -47,8 +47,10 @@ class LinkScorer:
     def __init__(self, model: Model, state: NodeState, history: History, batch_size: int) -> None:
         self.model, self.state, self.history, self.batch_size = model, state, history, batch_size
         self._negative = torch.zeros((history.num_events, 1), dtype=torch.int64, device=history.device)
-        self._score = Captured(self._score_events, batch_size, fixed_shapes=model.fixed_shapes)
-        self._observe = Captured(self._observe_events, batch_size, fixed_shapes=model.fixed_shapes)
+        self._room = room_for(batch_size)
+        self._step = Captured(
+            self._score_and_observe, (batch_size, self._room), fixed_shapes=model.fixed_shapes
+        )
 
     def __call__(
         self, events: NDArray[np.int64], negative: Tensor, progress: Progress = lambda _: None
@@ -64,21 +66,19 @@ class LinkScorer:
         logits = []
         with torch.no_grad():
             for step in schedule(times, self.batch_size):
-                logits.append(self._score(at[step.start : step.stop]))
-                self._observe(at[step.seen : step.see])
+                seen = filled(at[step.seen : step.see], self._room)
+                logits.append(self._step(at[step.start : step.stop], seen))
                 progress(step.stop - step.start)
         if len(events):
             self.state.position = int(events[-1]) + 1
         both = torch.cat(logits).float().cpu().numpy() if logits else np.zeros((0, 2), np.float32)
         return LinkScores(both[:, 0], both[:, 1])
 
-    def _score_events(self, events: Tensor) -> Tensor:
+    def _score_and_observe(self, events: Tensor, seen: Tensor) -> Tensor:
         batch = EventBatch.of(self.history, events)
-        return score_batch(self.model, self.state, self.history, batch, self._negative[events])
-
-    def _observe_events(self, events: Tensor) -> Tensor:
-        self.model.observe(self.state, self.history, EventBatch.of(self.history, events))
-        return events
+        scores = score_batch(self.model, self.state, self.history, batch, self._negative[events])
+        self.model.observe(self.state, self.history, EventBatch.of(self.history, seen))
+        return scores
 
 
 def evaluation_negatives(

@@ -23,8 +23,12 @@ class RunConfig:
 
     @classmethod
     def of(cls, model: str, settings: Mapping[str, Any] | None = None) -> RunConfig:
-        """The model's defaults with ``settings`` applied; a key names a model's or a training's option."""
-        options, train = model_class(model).options(), TrainOptions()
+        """The model's defaults with ``settings`` applied; a key names a model's or a training's option.
+
+        The training's defaults are the model's own where it has some.
+        """
+        kind = model_class(model)
+        options, train = kind.options(), set_options(TrainOptions(), kind.training_defaults)
         ours = {f.name for f in fields(TrainOptions)}
         theirs = {f.name for f in fields(options)}
         given = dict(settings or {})

@@ -54,7 +54,7 @@ class Display:
         new = row["val_ap_inductive"]
         inductive = "-" if new != new else f"{100 * new:.2f}"  # there may be no new node to score
         self.say(
-            f"epoch {row['epoch'] + 1:>3}  loss {row['loss']:.4f}  "
+            f"epoch {row['epoch']:>3}  loss {row['loss']:.4f}  "
             f"validation AP {100 * row['val_ap']:.2f}  inductive {inductive}  "
             f"{row['events_per_second']:,.0f} events/s{'  best so far' if best else ''}"
         )

@@ -13,7 +13,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -21,18 +21,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from contig import __version__
 from contig.datasets import open_stream
 from contig.errors import ConfigError, RunError
 from contig.events import EventStream
 from contig.files import write_json
 from contig.models.replay import replay
-from contig.splits import Rule
-from contig.tasks.link import between_known, evaluation_negatives, link_report
+from contig.readers import ColumnName, Format, read_events
+from contig.tasks.link import evaluation_negatives, link_report
+from contig.training.advice import after_training, before_training
 from contig.training.config import RunConfig
 from contig.training.display import Display
 from contig.training.folder import RunFolder
-from contig.training.run import Run
+from contig.training.peaks import peak_memory, reset_peak
+from contig.training.run import Run, describe
 from contig.training.session import Data, Session, hardware, pick_device
 
 log = logging.getLogger("contig")
@@ -45,30 +46,59 @@ class Interrupted(KeyboardInterrupt):
 
 
 def fit(
-    data: EventStream | str | Path,
+    data: Any,
     model: str = "contig",
     *,
     out: str | Path | None = None,
     device: str = "auto",
     show: bool | None = None,
     tensorboard: bool = False,
+    src: ColumnName | None = None,
+    dst: ColumnName | None = None,
+    t: ColumnName | None = None,
+    label: ColumnName | None = None,
+    features: bool | Sequence[ColumnName] | None = None,
+    format: Format | None = None,
+    bipartite: bool | None = None,
     **settings: Any,
 ) -> Run:
-    """Train ``model`` on a stream, a file or a dataset's name, and give the finished run.
+    """Train ``model`` on events and give the finished run.
 
+    ``data`` is an ``EventStream``, a file, a dataset's name, or a table (a pandas or polars frame, a
+    pyarrow table); ``src`` ... ``bipartite`` say how a file or a table is read, as in ``read_events``.
     ``settings`` are options of the model or of the training (``epochs=10, dim=64``). The run is kept
     in the folder ``out`` (a temporary one if not given). ``show`` forces progress on or off.
     """
+    reading: dict[str, Any] = {"src": src, "dst": dst, "t": t, "label": label}
+    reading |= {"features": features, "format": format, "bipartite": bipartite}
     config = RunConfig.of(model, settings)
     chosen = pick_device(device)
     folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{model}-"))
     folder.must_be_free()
-    stream = data if isinstance(data, EventStream) else open_stream(str(data))
+    stream = _read(data, {name: value for name, value in reading.items() if value is not None})
+    display = Display(show)
     with torch.random.fork_rng(devices=_cuda_devices(chosen)):
         session = Session(Data.prepare(stream, config, chosen), config)
         writer = _tensorboard(folder) if tensorboard else None
         folder.create(stream, config)
-        return _train(session, folder, Display(show), writer)
+        if session.model.learns:
+            for line in before_training(session):
+                display.say(line)
+        return _train(session, folder, display, writer)
+
+
+def _read(data: Any, reading: dict[str, Any]) -> EventStream:
+    """The events that a caller means."""
+    if isinstance(data, EventStream):
+        if reading:
+            name = next(iter(reading))
+            raise ConfigError(f"{name}=... says how a file or a table is read; this stream is read already.")
+        return data
+    if isinstance(data, str | Path):
+        return open_stream(str(data), **reading)
+    if isinstance(chosen := reading.get("features"), bool):
+        reading["features"] = None if chosen else ()
+    return read_events(data, **reading)
 
 
 def resume(
@@ -98,11 +128,26 @@ def resume(
             session.restore(folder.load("checkpoint.pt", chosen))
         if "epochs" in more and _finished(session):  # its patience had ended, and more is asked of it
             session.progress.patience_from = session.progress.epoch
-        writer = _tensorboard(folder) if tensorboard else None
         folder.reopen(config)
+        if _finished(session) and folder.has("metrics.json") and folder.has("serving.pt"):
+            log.warning(_why_finished(session, folder))
+            return Run.open(folder.path, chosen)
+        writer = _tensorboard(folder) if tensorboard else None
         if not _finished(session):
             folder.unfinish()
         return _train(session, folder, Display(show), writer)
+
+
+def _why_finished(session: Session, folder: RunFolder) -> str:
+    progress, train = session.progress, session.config.train
+    if not session.model.learns:
+        return f"{folder.path} is finished: {session.config.model} learns nothing, so there is no more to do."
+    waited = f"{train.patience} epochs brought no better validation AP"
+    why = "all were asked for" if progress.epoch >= train.epochs else waited
+    return (
+        f"{folder.path} is finished: {progress.epoch} epochs are done ({why}), the best was "
+        f"{progress.best_epoch}. To train longer: contig resume {folder.path} --epochs {2 * progress.epoch}"
+    )
 
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:
@@ -110,6 +155,7 @@ def _cuda_devices(device: torch.device) -> list[torch.device]:
 
 
 def _train(session: Session, folder: RunFolder, display: Display, writer: Any = None) -> Run:
+    reset_peak(session.data.device)
     validate = _Validation(session, folder)
     progress = session.progress
     with display, _stopping_softly() as stop, closing(writer) if writer else nullcontext():
@@ -132,8 +178,8 @@ def _finished(session: Session) -> bool:
     progress, options = session.progress, session.config.train
     if not session.model.learns:
         return progress.epoch >= 1
-    waited = progress.epoch - max(progress.best_epoch + 1, progress.patience_from)
-    return progress.epoch >= options.epochs or (progress.best_epoch >= 0 and waited >= options.patience)
+    waited = progress.epoch - max(progress.best_epoch, progress.patience_from)
+    return progress.epoch >= options.epochs or (progress.best_epoch > 0 and waited >= options.patience)
 
 
 def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: threading.Event) -> None:
@@ -205,8 +251,8 @@ class _Validation:
             data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
         )
         learned = len(data.split.train) if session.model.learns else 0
-        row = {
-            "epoch": progress.epoch,
+        row: dict[str, Any] = {
+            "epoch": progress.epoch + 1,
             "loss": progress.loss / max(progress.step, 1),
             "val_ap": report["transductive"]["ap"],
             "val_auc": report["transductive"]["auc"],
@@ -216,8 +262,8 @@ class _Validation:
         }
         progress.log.append(row)
         if row["val_ap"] > progress.best_ap:
-            progress.best_ap, progress.best_epoch = row["val_ap"], progress.epoch
-            self.folder.save("best.pt", _weights_and_state(session) | {"epoch": progress.epoch})
+            progress.best_ap, progress.best_epoch = row["val_ap"], row["epoch"]
+            self.folder.save("best.pt", _weights_and_state(session) | {"epoch": row["epoch"]})
         return row
 
 
@@ -262,27 +308,19 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
     write_json(folder.path / "metrics.json", metrics)
     if session.model.learns:
         _draw_curve(session, folder)
+        for line in after_training(session):
+            display.say(line)
 
 
 def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
-    """What a reader must know to compare the numbers."""
+    """What the numbers are of, and how the training went."""
     config, progress, data = session.config, session.progress, session.data
     return {
-        "contig": __version__,
-        "model": config.model,
-        "data": {"origin": data.stream.origin, "events": len(data.stream), "nodes": data.stream.num_nodes},
-        "protocol": {
-            "task": "link",
-            "split": "70/15/15 by time quantile",
-            "rule": config.train.rule,
-            **_selections(config.train.rule, session.model.inductive),
-            "negatives": "random",
-            "metrics": "ap and auc: mean over batches; *_overall: over all events",
-        },
-        "seed": config.train.seed,
+        **describe(config, data.stream),
         "batch_size": config.train.batch_size,
         "hardware": hardware(data.device),
         "parameters": sum(p.numel() for p in session.model.parameters()),
+        "peak_memory": peak_memory(data.device),
         "best_epoch": progress.best_epoch,
         "events_per_second": {
             "train": _training_speed(session),
@@ -290,15 +328,6 @@ def _about(session: Session, scoring_speed: float) -> dict[str, Any]:
         },
         # JSON has no NaN, which is the inductive AP where no event has a new node
         "epochs": [{k: None if v != v else v for k, v in row.items()} for row in progress.log],
-    }
-
-
-def _selections(rule: Rule, inductive: bool) -> dict[str, str]:
-    """Which events the measures are of, in words."""
-    known = "events between nodes seen in training"
-    return {
-        "transductive": known if between_known(rule, inductive) else "all events",
-        "inductive": "events with a new node" if inductive else "not measured: the model knows no new nodes",
     }
 
 

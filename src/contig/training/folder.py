@@ -8,6 +8,7 @@ weights and state after the whole stream, ``metrics.json`` and ``curve.png`` the
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from contig.errors import ContigError, RunError, unknown
 from contig.events import EventStream, load_stream, save_stream
 from contig.files import replacing, write_json
 from contig.training.config import RunConfig
+
+log = logging.getLogger("contig")
 
 
 class RunFolder:
@@ -68,6 +71,10 @@ class RunFolder:
         except (KeyError, TypeError, AttributeError, ContigError) as error:
             raise RunError(f"{self.path}/config.json cannot be understood ({error}).") from error
 
+    def fingerprint(self) -> str:
+        """Which events the run is of."""
+        return str(self._json("config.json")["data"]["fingerprint"])
+
     def metrics(self) -> dict[str, Any]:
         """What ``metrics.json`` says."""
         if not self.has("metrics.json"):
@@ -83,7 +90,26 @@ class RunFolder:
             raise RunError(f"{self.path}/stream cannot be read ({error}); the run is damaged.") from error
         if not whole:
             raise RunError(f"{self.path}/stream: its columns differ in length; the run is damaged.")
+        about = self._json("config.json").get("data", {})
+        if stream.fingerprint() != about.get("fingerprint"):
+            raise RunError(
+                f"{self.path}/stream holds other events than the run was trained on (the fingerprint in "
+                f"config.json differs); put the folder back as it was, or train again on {stream.origin}."
+            )
+        self._note_newer(stream)
         return stream
+
+    def _note_newer(self, stream: EventStream) -> None:
+        """A run keeps its own events; say so where the file they came from has moved on."""
+        source = Path(stream.origin)
+        if (
+            source.is_file()
+            and source.stat().st_mtime > (self.path / "stream" / "origin.txt").stat().st_mtime
+        ):
+            log.warning(
+                f"{source} was written after {self.path} had read it; the run answers from the "
+                f"{len(stream):,} events it was trained on. Train again to take in what is new."
+            )
 
     def save(self, name: str, content: dict[str, Any]) -> None:
         with replacing(self.path / name) as part:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from contig.options import option
 from contig.splits import Rule
+
+# What decides the numbers of a rule too, though it has nothing to train.
+MEASURING = ("rule", "split_seed", "batch_size")
 
 
 @dataclass(frozen=True)
@@ -25,4 +29,7 @@ class TrainOptions:
         "tgn", "which nodes are new: tgn hides a tenth of the nodes from training, paper none"
     )
     split_seed: int = option(2020, "of the hidden nodes; apart from seed, so that seeds share their events")
+    compile: Literal["auto", "on", "off"] = option(
+        "auto", "fuse the step's kernels on a GPU; auto does where it saves more time than it takes"
+    )
     checkpoint_seconds: float = option(60.0, "longest training time an interrupted run can lose", low=0)

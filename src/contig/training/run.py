@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,26 +15,36 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig import __version__
 from contig.errors import ConfigError, DataError, RunError
 from contig.events import EventStream, Side
 from contig.history import History
-from contig.models import Model, NodeState
-from contig.models.replay import Playback
+from contig.models import Model, NodeState, model_class
+from contig.models.replay import Playback, replay
 from contig.negatives import Kind
-from contig.splits import chronological_split
-from contig.tasks.link import LinkScorer, evaluation_negatives, link_report
+from contig.splits import Rule, chronological_split
+from contig.tasks.link import LinkScorer, between_known, evaluation_negatives, link_report
+from contig.times import Moment, moment
+from contig.training.config import RunConfig
 from contig.training.folder import RunFolder
 from contig.training.session import build_model, hardware, pick_device
+
+log = logging.getLogger("contig")
 
 PATH_POINTS = 33  # of the way inside the last interval
 EMBED_AT_ONCE = 4096  # queries; bounds the memory of embedding a whole graph
 
 
 class Recommendation(NamedTuple):
-    """A destination by the user's id, and the logit of meeting it."""
+    """A destination by the user's id, and how likely it is to be met.
+
+    ``score`` is a learned model's logit, or whatever a rule goes by. ``probability`` is the logit's: that
+    of being the true destination rather than one drawn at random. A rule has none.
+    """
 
     node: int | str
     score: float
+    probability: float | None
 
 
 @dataclass(frozen=True)
@@ -46,10 +58,12 @@ class Trajectory:
 
 
 class Run:
-    """A finished training: its model, its events and its state after all of them.
+    """A training's model, its events and its state after all of them.
 
-    Nodes are named by the user's own ids. Every answer for a time uses the events strictly before it
-    and nothing else, whether that time lies inside the stream or after its end.
+    Nodes are named by the user's own ids. A time is a number as in the events or a date: written,
+    ``datetime`` or numpy's, in UTC unless it says otherwise. Every answer for a time uses the events
+    strictly before it and nothing else, whether that time lies inside the stream or after its end.
+    Asking for one past time after another is fastest in ascending order.
     """
 
     def __init__(self, folder: RunFolder, stream: EventStream, model: Model, state: NodeState) -> None:
@@ -59,10 +73,14 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path, device: str | torch.device = "auto") -> Run:
-        """Open a run's folder; ``device`` is auto (a GPU if any), cpu, cuda or cuda:1."""
+        """Open a run's folder; ``device`` is auto (a GPU if any), cpu, cuda or cuda:1.
+
+        A run whose training was interrupted answers from its best epoch so far, with a notice.
+        """
         folder, on = RunFolder(path), pick_device(str(device))
         config, stream = folder.config(), folder.stream()
-        saved = folder.load("serving.pt", on)
+        name = "best.pt" if folder.has("best.pt") and not folder.has("serving.pt") else "serving.pt"
+        saved = folder.load(name, on)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn and thrown away
             model = build_model(config, stream).to(on)
         state = NodeState(model.blank(), stream.num_nodes, on)
@@ -71,9 +89,31 @@ class Run:
             state.restore(saved["state"])
         except (RuntimeError, KeyError) as error:
             reason = str(error).partition("\n")[0]
-            raise RunError(f"{path}: serving.pt does not fit config.json ({reason}).") from error
+            raise RunError(f"{path}: {name} does not fit config.json ({reason}).") from error
         model.eval()
-        return cls(folder, stream, model, state)
+        run = cls(folder, stream, model, state)
+        if name == "best.pt":
+            run._catch_up(saved["epoch"])
+        return run
+
+    def _catch_up(self, epoch: int) -> None:
+        """Walk the state over the whole stream, as the end of a training does."""
+        log.warning(
+            f"{self.path}: the training is not finished; answers come from its best epoch so far, "
+            f"epoch {epoch}. Go on with it: contig resume {self.path}"
+        )
+        self.state.reset()
+        everything = np.arange(len(self.stream))
+        replay(self.model, self.state, self.history, everything, self.config.train.batch_size)
+
+    def __repr__(self) -> str:
+        """One line: the folder, the model, its data and how good it is."""
+        told = "unfinished"
+        if self.folder.has("metrics.json"):
+            told = f"test AP {100 * self.metrics['transductive'].get('ap', math.nan):.2f}"
+        stream = self.stream
+        size = f"{len(stream):,} events, {stream.num_nodes:,} nodes"
+        return f"Run({str(self.path)!r}: {self.config.model} on {stream.origin}, {size}, {told})"
 
     @property
     def path(self) -> Path:
@@ -104,19 +144,17 @@ class Run:
         state.restore(best["state"])
         drawn = evaluation_negatives(self.stream, split, split.test, negatives, device)
         scores = LinkScorer(self.model, state, self.history, size)(split.test, drawn)
-        metrics = self.metrics
-        about = {key: metrics[key] for key in ("contig", "model", "data", "seed")}
-        about["hardware"] = hardware(device)
-        protocol = {**metrics["protocol"], "negatives": negatives}
+        about = describe(self.config, self.stream)
+        about["protocol"]["negatives"] = negatives
         report = link_report(self.stream, split, split.test, scores, size, inductive=self.model.inductive)
-        return {**about, "protocol": protocol, "batch_size": size, **report}
+        return {**about, "batch_size": size, "hardware": hardware(device), **report}
 
     # -- answers ---------------------------------------------------------------------------------
 
     def embed(
         self,
         nodes: Sequence[int | str] | None = None,
-        at: float | None = None,
+        at: Moment | None = None,
         side: Side | None = None,
     ) -> NDArray[np.float32]:
         """Embeddings ``[nodes, d]`` of nodes (all of them by default) at a time (now by default).
@@ -127,7 +165,7 @@ class Run:
         when = self._time(at)
         return self._embed(self.state_at(when), torch.from_numpy(ids), when)
 
-    def recommend(self, node: int | str, at: float | None = None, k: int = 10) -> list[Recommendation]:
+    def recommend(self, node: int | str, at: Moment | None = None, k: int = 10) -> list[Recommendation]:
         """The ``k`` destinations the node is most likely to meet at a time, best first.
 
         Candidates are the destinations that were met by anyone before that time.
@@ -151,30 +189,44 @@ class Run:
         scores = torch.cat(parts)
         best = scores.sort(descending=True, stable=True)  # equals in the order of their ids
         names = self.stream.ids.labels[candidates[best.indices[:k]].cpu().numpy()].tolist()
-        return [Recommendation(n, s) for n, s in zip(names, best.values[:k].tolist(), strict=True)]
+        top = best.values[:k].double()
+        likely = top.sigmoid().tolist() if self.model.learns else [None] * len(top)
+        return [Recommendation(*one) for one in zip(names, top.tolist(), likely, strict=True)]
 
     def trajectory(
-        self, node: int | str, times: Sequence[float] | NDArray[Any], side: Side | None = None
+        self, node: int | str, times: Sequence[Moment] | NDArray[Any], side: Side | None = None
     ) -> Trajectory:
         """One node's embedding at every requested time (ascending), between events too."""
-        asked = np.asarray(times)
-        if asked.ndim != 1 or not len(asked) or np.any(np.diff(asked) < 0):
-            raise DataError("times must be a non-empty ascending sequence.")
+        asked = self._times(times)
         ids = torch.from_numpy(self._find([node], side=side))
-        past = self._playback()
         rows = []
         for time in asked.tolist():
             when = self._time(time)
-            rows.append(self._embed(past.at(when), ids, when)[0])
-        inside = self.model.path(past.at(when), self.history, ids.to(self.history.device), when, PATH_POINTS)
+            rows.append(self._embed(self._past.at(when), ids, when)[0])
+        state, nodes = self._past.at(when), ids.to(self.history.device)
+        inside = self.model.path(state, self.history, nodes, when, PATH_POINTS)
         return Trajectory(node, asked, np.stack(rows), None if inside is None else inside[:, 0].cpu().numpy())
 
-    def state_at(self, when: Tensor) -> NodeState:
-        """The state that has observed exactly the events strictly before ``when``."""
-        after_all = bool(when > self.history.events["t"][-1])
-        return self.state if after_all else self._playback().at(when)
+    def _times(self, times: Sequence[Moment] | NDArray[Any]) -> NDArray[Any]:
+        """Times as the stream counts them."""
+        asked = np.asarray(times)
+        if asked.ndim == 1 and asked.dtype.kind not in "iuf":
+            asked = np.array([moment(one, self.stream.t, f"times: {one!r}") for one in times])
+        if asked.ndim != 1 or not len(asked) or np.any(np.diff(asked) < 0):
+            raise DataError("times must be a non-empty ascending sequence.")
+        return asked
 
-    def _playback(self) -> Playback:
+    def state_at(self, when: Tensor) -> NodeState:
+        """The state that has observed exactly the events strictly before ``when``.
+
+        It is to be read, and only until the next question.
+        """
+        after_all = bool(when > self.history.events["t"][-1])
+        return self.state if after_all else self._past.at(when)
+
+    @cached_property
+    def _past(self) -> Playback:
+        """Kept from one question to the next, because ascending times need each event once."""
         return Playback(self.model, self.history, self.stream.num_nodes, self.config.train.batch_size)
 
     def _embed(self, state: NodeState, nodes: Tensor, when: Tensor) -> NDArray[np.float32]:
@@ -190,16 +242,44 @@ class Run:
     def _find(self, nodes: Sequence[int | str], side: Side | None = None) -> NDArray[np.int64]:
         return np.array([self.stream.ids.find(node, side) for node in nodes], dtype=np.int64)
 
-    def _time(self, at: float | None) -> Tensor:
+    def _time(self, asked: Moment | None) -> Tensor:
         t = self.history.events["t"]
-        if at is None:
+        if asked is None:
             return (
                 t[-1] + 1
                 if not t.dtype.is_floating_point
                 else torch.nextafter(t[-1], t.new_tensor(torch.inf))
             )
+        at = moment(asked, self.stream.t, f"at={asked!r}")
         if not abs(at) < 2**62:
             raise DataError(f"at={at}: ask about a finite time.")
         # Between two whole times there are moments too, and embeddings move in between.
         exact = t.dtype if math.floor(at) == at else torch.float64
         return torch.tensor(at, dtype=exact, device=t.device)
+
+
+def describe(config: RunConfig, stream: EventStream) -> dict[str, Any]:
+    """What a reader of a run's numbers must know to compare them."""
+    return {
+        "contig": __version__,
+        "model": config.model,
+        "data": {"origin": stream.origin, "events": len(stream), "nodes": stream.num_nodes},
+        "protocol": {
+            "task": "link",
+            "split": "70/15/15 by time quantile",
+            "rule": config.train.rule,
+            **_selections(config.train.rule, model_class(config.model).inductive),
+            "negatives": "random",
+            "metrics": "ap and auc: mean over batches; *_overall: over all events",
+        },
+        "seed": config.train.seed,
+    }
+
+
+def _selections(rule: Rule, inductive: bool) -> dict[str, str]:
+    """Which events the measures are of, in words."""
+    known = "events between nodes seen in training"
+    return {
+        "transductive": known if between_known(rule, inductive) else "all events",
+        "inductive": "events with a new node" if inductive else "not measured: the model knows no new nodes",
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +19,17 @@ from contig.errors import ConfigError, RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, model_class
-from contig.models.engine import Captured
+from contig.models.engine import Captured, Compiled, filled, room_for
 from contig.negatives import Negatives
 from contig.splits import Split, chronological_split
 from contig.tasks.link import LinkScorer, score_batch
 from contig.training.config import RunConfig
+from contig.training.optimizer import FlatAdam
+from contig.training.options import TrainOptions
 
 log = logging.getLogger("contig")
+
+PAYS_AFTER = 10_000  # steps
 
 
 @dataclass(frozen=True)
@@ -66,12 +71,12 @@ class Data:
 class Progress:
     """How far a training has come."""
 
-    epoch: int = 0  # the epoch under way
-    step: int = 0  # steps of it that are done
+    epoch: int = 0  # epochs that are done
+    step: int = 0  # steps of the one under way that are done
     loss: float = 0.0  # summed over those steps
     train_seconds: float = 0.0  # spent on them, before an interruption too
     best_ap: float = -math.inf
-    best_epoch: int = -1
+    best_epoch: int = 0  # counted from 1, as people and files do; 0 before the first is done
     patience_from: int = 0  # the epoch in which it was last asked to go on
     log: list[dict[str, Any]] = field(default_factory=list)  # one row per finished epoch
 
@@ -85,18 +90,6 @@ class Session:
         self.model = build_model(config, data.stream).to(data.device)
         self.state = self.model.new_state(data.stream.num_nodes)
         self.progress = Progress()
-        on_gpu = data.device.type == "cuda"
-        self.optimizer = (
-            torch.optim.Adam(
-                self.model.parameters(),
-                lr=config.train.lr,
-                weight_decay=config.train.weight_decay,
-                fused=True,
-                capturable=on_gpu,
-            )
-            if self.model.learns
-            else None
-        )
         # Known destinations only: one that first appears later must not be learned from.
         train = data.split.train
         known = np.unique(data.stream.dst[train])
@@ -106,9 +99,18 @@ class Session:
         size = config.train.batch_size
         self._events = torch.from_numpy(train).to(data.device)
         self.steps = schedule(data.stream.t[train], size)
-        fixed = self.model.fixed_shapes
-        self._learn = Captured(self._learn_from, size, (self.negatives.generator,), fixed)
-        self._observe = Captured(self._observe_events, size, fixed_shapes=fixed)
+        fixed, room = self.model.fixed_shapes, room_for(size)
+        fast = fixed and compiling(config.train, data.device, len(self.steps))
+        self.optimizer = _adam(self.model, config.train, fast) if self.model.learns else None
+        self._loss, self._observe = Compiled(self._loss_of, fast), Compiled(self._observe_events, fast)
+        self._room = room
+        self._step = Captured(
+            self._learn_and_observe,
+            (size, room),
+            generators=(self.negatives.generator,),
+            fixed_shapes=fixed,
+            plain=self._learn_and_observe_plainly,
+        )
         self.scorer = LinkScorer(self.model, self.state, data.history, size)
 
     def begin_epoch(self) -> None:
@@ -122,32 +124,47 @@ class Session:
         """Score the next batch, learn from it, then observe it. Gives the loss, still on the device."""
         step = self.steps[self.progress.step]
         self.model.train()
-        loss = self._learn(self._events[step.start : step.stop])
-        self._observe(self._events[step.seen : step.see])
+        seen = filled(self._events[step.seen : step.see], self._room)
+        loss = self._step(self._events[step.start : step.stop], seen)
         self.state.position = int(self.data.split.train[step.see - 1]) + 1 if step.see else 0
         self.progress.step += 1
         return loss
 
-    def _learn_from(self, events: Tensor) -> Tensor:
+    def _learn_and_observe(self, events: Tensor, seen: Tensor) -> Tensor:
+        return self._walk(self._loss, self._observe, events, seen)
+
+    def _learn_and_observe_plainly(self, events: Tensor, seen: Tensor) -> Tensor:
+        return self._walk(self._loss_of, self._observe_events, events, seen)
+
+    def _walk(
+        self,
+        loss_of: Callable[[Tensor, Tensor], Tensor],
+        observe: Callable[[Tensor], Tensor],
+        events: Tensor,
+        seen: Tensor,
+    ) -> Tensor:
+        """Learn from ``events`` and then observe those that are ``seen``."""
+        assert self.optimizer is not None
+        loss = loss_of(events, self.negatives.luck(len(events)))
+        loss.backward()
+        self.optimizer.step()
+        observe(seen)
+        return loss.detach()
+
+    @torch.no_grad()
+    def _observe_events(self, seen: Tensor) -> Tensor:
+        self.model.observe(self.state, self.data.training, EventBatch.of(self.data.training, seen))
+        return seen
+
+    def _loss_of(self, events: Tensor, luck: Tensor) -> Tensor:
         batch = EventBatch.of(self.data.training, events)
-        negative = self.negatives.draw(events, batch.src)
+        negative = self.negatives.drawn(events, batch.src, luck)
         logits = score_batch(self.model, self.state, self.data.training, batch, negative)
         truth = torch.zeros_like(logits)
         truth[:, 0] = 1
         loss = binary_cross_entropy_with_logits(logits, truth)
         penalty = self.model.penalty(self.state, self.data.training, batch.t[0])
-        if penalty is not None:
-            loss = loss + penalty
-        assert self.optimizer is not None
-        self.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.train.clip)
-        self.optimizer.step()
-        return loss.detach()
-
-    def _observe_events(self, events: Tensor) -> Tensor:
-        self.model.observe(self.state, self.data.training, EventBatch.of(self.data.training, events))
-        return events
+        return loss if penalty is None else loss + penalty
 
     # -- saving ----------------------------------------------------------------------------------
 
@@ -173,8 +190,6 @@ class Session:
         self.model.load_state_dict(saved["weights"])
         if self.optimizer is not None:
             self.optimizer.load_state_dict(saved["optimizer"])
-            for group in self.optimizer.param_groups:
-                group["capturable"] = on_gpu  # of this device, not of the one that saved
         self.state.restore(saved["state"])
         self.progress = Progress(**saved["progress"])
         generators = saved["generators"]
@@ -186,6 +201,21 @@ class Session:
         if on_gpu:
             torch.cuda.set_rng_state(generators["cuda"].cpu(), self.data.device)
         self.negatives.generator.set_state(generators["negatives"].cpu())
+
+
+def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:
+    return FlatAdam(
+        model, lr=options.lr, weight_decay=options.weight_decay, clip=options.clip, compiled=compiled
+    )
+
+
+def compiling(options: TrainOptions, device: torch.device, steps: int) -> bool:
+    """Whether this training gains from compiling: it costs about as much as ``PAYS_AFTER`` steps save."""
+    if device.type != "cuda":
+        return False
+    if options.compile == "auto":
+        return steps * options.epochs >= PAYS_AFTER
+    return options.compile == "on"
 
 
 def pick_device(name: str) -> torch.device:

@@ -1,0 +1,40 @@
+"""What the machine has for compiled code: numba for loops on all cores, Triton for kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from importlib.util import find_spec
+from itertools import pairwise
+
+# Where one of them has no build for the platform, torch operations do the same.
+HAS_NUMBA = find_spec("numba") is not None
+HAS_TRITON = find_spec("triton") is not None
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    """Threads of our own: numba's abort the process when two callers meet in them."""
+    return ThreadPoolExecutor(workers, thread_name_prefix="contig")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
+
+
+def ranges(count: int, parts: int) -> list[tuple[int, int]]:
+    """``0..count`` cut into ``parts`` ranges of nearly one size, as many as there can be."""
+    parts = max(1, min(parts, count))
+    return list(pairwise(count * i // parts for i in range(parts + 1)))
+
+
+def side_by_side(work: Callable[[int, int], None], parts: Sequence[tuple[int, int]]) -> None:
+    """``work(first, end)`` of every part at the same time; it must let go of the interpreter to gain."""
+    if len(parts) > 1:
+        waiting = [_pool(len(parts) - 1).submit(work, *part) for part in parts[1:]]
+        work(*parts[0])
+        for one in waiting:
+            one.result()
+    else:
+        work(*parts[0])

@@ -1,0 +1,247 @@
+"""The loops of the layers that are worth compiling for the CPU.
+
+Plain Python over numpy arrays, compiled by numba on first use and cached on disk. The torch
+operations in ``rows.py`` and ``pairs.py`` compute the same on a GPU and are what these are tested
+against. Each loop does a range of its rows or columns, so that several can run side by side without
+ever writing to the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from contig.events import Array
+
+
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Sums may be taken in any order, so that many numbers are added at once; nothing else is loosened."""
+    made: Callable[..., Any] = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"})(
+        function
+    )
+    return made
+
+
+# -- rows of a table, taken where they are used ---------------------------------------------------------
+
+
+def _dot(asked: Array, table: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
+    """``out[h, q, j] = asked[h, q] . table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
+    heads, _, width = asked.shape
+    for q in range(first, end):
+        for j in range(at.shape[1]):
+            if mask[q, j]:
+                row = table[at[q, j]]
+                for h in range(heads):
+                    mine = asked[h, q]
+                    total = asked.dtype.type(0)
+                    for c in range(width):
+                        total += mine[c] * row[c]
+                    out[h, q, j] = total
+
+
+def _mix(weights: Array, table: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
+    """``out[h, q] = sum_j weights[h, q, j] table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
+    heads, _, width = out.shape
+    for q in range(first, end):
+        for j in range(at.shape[1]):
+            if mask[q, j]:
+                row = table[at[q, j]]
+                for h in range(heads):
+                    weight, mine = weights[h, q, j], out[h, q]
+                    for c in range(width):
+                        mine[c] += weight * row[c]
+
+
+def _scatter(weights: Array, given: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
+    """``out[at[q, j]] += sum_h weights[h, q, j] given[h, q]`` where ``mask``, for columns ``first..end``."""
+    heads, queries = given.shape[0], given.shape[1]
+    for q in range(queries):
+        for j in range(at.shape[1]):
+            if mask[q, j]:
+                row = out[at[q, j], first:end]
+                for h in range(heads):
+                    weight, mine = weights[h, q, j], given[h, q, first:end]
+                    for c in range(end - first):
+                        row[c] += weight * mine[c]
+
+
+dot: Callable[..., None] = _compiled(_dot)
+mix: Callable[..., None] = _compiled(_mix)
+scatter: Callable[..., None] = _compiled(_scatter)
+
+
+# -- the flow of pairs ----------------------------------------------------------------------------------
+#
+# One pair and one block of its columns at a time, all of it in one small buffer whose parts lie at
+# constant places: only so does the compiler see that they do not overlap, and computes many columns at
+# once. The letters are those of ``pairs.py``.
+
+BLOCK = 64  # columns
+XA, XB, LA, LB, NA, NB, IA, IB = (BLOCK * i for i in range(8))  # starts, and gates by factor
+PA, PB, GA, GB, Q, R = (BLOCK * i for i in range(8, 14))  # own and mutual parts of A / T, slopes
+MU, E, D, U, V, C0, C1 = (BLOCK * i for i in range(14, 21))
+W, BEFORE, C0_MU, C1_MU, C1_D, UP = (BLOCK * i for i in range(21, 27))
+ROOM = BLOCK * 27
+
+
+@_compiled
+def _load(room: Array, to: int, row: Array, start: int, count: int) -> None:
+    for c in range(count):
+        room[to + c] = row[start + c]
+
+
+@_compiled
+def _add(row: Array, start: int, room: Array, at: int, count: int) -> None:
+    for c in range(count):
+        row[start + c] += room[at + c]
+
+
+@_compiled
+def _set_up(
+    room: Array, x: Array, gates: Array, a: int, b: int, half: float, part: float, horizon: float, start: int
+) -> int:
+    """The systems of a pair's block of columns; gives how many columns it has."""
+    width = x.shape[1]
+    count: int = min(BLOCK, width - start)
+    by = horizon * room.dtype.type(0.5)  # a plain 0.5 would make a float64 of it
+    _load(room, XA, x[a], start, count)
+    _load(room, XB, x[b], start, count)
+    for factor in range(3):
+        _load(room, LA + 2 * factor * BLOCK, gates[a], factor * width + start, count)
+        _load(room, LB + 2 * factor * BLOCK, gates[b], factor * width + start, count)
+    for c in range(count):
+        room[PA + c] = half * room[NA + c] - room[IA + c]
+        room[PB + c] = half * room[NB + c] - room[IB + c]
+        room[Q + c] = part * room[NA + c]
+        room[R + c] = part * room[NB + c]
+        room[GA + c] = (room[PA + c] + room[LA + c]) * room[XA + c] + room[Q + c] * room[XB + c]
+        room[GB + c] = (room[PB + c] + room[LB + c]) * room[XB + c] + room[R + c] * room[XA + c]
+        room[MU + c] = by * (room[PA + c] + room[PB + c])
+        room[E + c] = by * (room[PA + c] - room[PB + c])
+        room[D + c] = room[E + c] * room[E + c] + horizon * room[Q + c] * horizon * room[R + c]
+        room[U + c], room[V + c], room[C0 + c], room[C1 + c] = 1, 0, 0, 0
+    return count
+
+
+def _flow(
+    x: Array,
+    gates: Array,
+    mine: Array,
+    theirs: Array,
+    linked: Array,
+    constants: Array,
+    terms: Array,
+    out: Array,
+    first: int,
+    end: int,
+) -> None:
+    """``pairs.flow`` of the pairs ``first..end``; ``constants`` are ``beta / 2`` and ``T``."""
+    half, horizon, zero = constants[0], constants[1], constants[2]
+    room = np.empty(ROOM, x.dtype)
+    for i in range(first, end):
+        part = half if linked[i] else zero
+        for start in range(0, x.shape[1], BLOCK):
+            count = _set_up(room, x, gates, mine[i], theirs[i], half, part, horizon, start)
+            for m in range(len(terms)):
+                k = terms[m]
+                for c in range(count):
+                    room[C0 + c] += k * room[U + c]
+                    room[C1 + c] += k * room[V + c]
+                    u = room[MU + c] * room[U + c] + room[D + c] * room[V + c]
+                    room[V + c] = room[U + c] + room[MU + c] * room[V + c]
+                    room[U + c] = u
+            for c in range(count):
+                aside = room[E + c] * room[GA + c] + horizon * room[Q + c] * room[GB + c]
+                room[UP + c] = room[XA + c] + horizon * (room[C0 + c] * room[GA + c] + room[C1 + c] * aside)
+            for c in range(count):
+                out[i, start + c] = room[UP + c]
+
+
+def _flow_back(
+    x: Array,
+    gates: Array,
+    mine: Array,
+    theirs: Array,
+    linked: Array,
+    constants: Array,
+    terms: Array,
+    slopes: Array,
+    grad: Array,
+    grad_x: Array,
+    grad_gates: Array,
+    first: int,
+    end: int,
+) -> None:
+    """Adds the gradients of ``_flow`` up in ``grad_x`` and ``grad_gates``, for the blocks ``first..end``."""
+    half, horizon, zero = constants[0], constants[1], constants[2]
+    width = x.shape[1]
+    room = np.empty(ROOM, x.dtype)
+    for i in range(len(mine)):
+        a, b = mine[i], theirs[i]
+        part = half if linked[i] else zero
+        for start in range(first * BLOCK, min(end * BLOCK, width), BLOCK):
+            count = _set_up(room, x, gates, a, b, half, part, horizon, start)
+            _load(room, UP, grad[i], start, count)
+            _derive(room, terms, slopes, count)
+            _chain(room, half, part, horizon, count)
+            _add(grad_x[a], start, room, XA, count)
+            _add(grad_x[b], start, room, XB, count)
+            for factor in range(3):
+                _add(grad_gates[a], factor * width + start, room, LA + 2 * factor * BLOCK, count)
+                _add(grad_gates[b], factor * width + start, room, LB + 2 * factor * BLOCK, count)
+
+
+@_compiled
+def _derive(room: Array, terms: Array, slopes: Array, count: int) -> None:
+    """The two numbers of the series and their derivatives."""
+    for c in range(count):
+        room[W + c], room[BEFORE + c] = 0, 0
+        room[C0_MU + c], room[C1_MU + c], room[C1_D + c] = 0, 0, 0
+    for m in range(len(terms)):
+        k, slope, step = terms[m], slopes[m], terms.dtype.type(0.5 * m)
+        for c in range(count):
+            room[C0 + c] += k * room[U + c]
+            room[C1 + c] += k * room[V + c]
+            room[C0_MU + c] += slope * room[U + c]
+            room[C1_MU + c] += slope * room[V + c]
+            room[C1_D + c] += k * room[W + c]
+            room[W + c] = step * room[BEFORE + c] + room[MU + c] * room[W + c]
+            room[BEFORE + c] = room[V + c]
+            u = room[MU + c] * room[U + c] + room[D + c] * room[V + c]
+            room[V + c] = room[U + c] + room[MU + c] * room[V + c]
+            room[U + c] = u
+
+
+@_compiled
+def _chain(room: Array, half: float, part: float, horizon: float, count: int) -> None:
+    """From the gradient of the result to those of starts and gates, which take the places of both."""
+    one_half = room.dtype.type(0.5)
+    by = horizon * one_half
+    for c in range(count):
+        xa, xb, up = room[XA + c], room[XB + c], room[UP + c]
+        ga, gb, e = room[GA + c], room[GB + c], room[E + c]
+        c0, c1 = room[C0 + c], room[C1 + c]
+        q, r = horizon * room[Q + c], horizon * room[R + c]
+        g = horizon * up
+        d_c0, d_c1 = g * ga, g * (e * ga + q * gb)
+        d_ga, d_gb = g * (c0 + c1 * e), g * c1 * q
+        d_mu = d_c0 * room[C0_MU + c] + d_c1 * room[C1_MU + c]
+        d_d = one_half * d_c0 * room[C1_MU + c] + d_c1 * room[C1_D + c]
+        d_e = g * c1 * ga + (e + e) * d_d
+        d_q = horizon * (g * c1 * gb + r * d_d) + d_ga * xb
+        d_r = horizon * q * d_d + d_gb * xa
+        d_pa = by * (d_mu + d_e) + d_ga * xa
+        d_pb = by * (d_mu - d_e) + d_gb * xb
+        room[XA + c] = up + d_ga * (room[PA + c] + room[LA + c]) + d_gb * room[R + c]
+        room[XB + c] = d_ga * room[Q + c] + d_gb * (room[PB + c] + room[LB + c])
+        room[LA + c], room[LB + c] = d_ga * xa, d_gb * xb
+        room[NA + c], room[NB + c] = half * d_pa + part * d_q, half * d_pb + part * d_r
+        room[IA + c], room[IB + c] = -d_pa, -d_pb
+
+
+flow: Callable[..., None] = _compiled(_flow)
+flow_back: Callable[..., None] = _compiled(_flow_back)

@@ -1,0 +1,42 @@
+"""How much memory a training took at its peak."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+STATUS = Path("/proc/self/status")
+
+
+def reset_peak(device: torch.device) -> None:
+    """Measure from here on. On a CPU there is nothing to reset: its peak is that of the whole process."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory(device: torch.device) -> dict[str, Any]:
+    """The peak in ``bytes``, and what it is ``of``.
+
+    On a GPU what torch had allocated there since ``reset_peak``. On a CPU the resident set of the
+    process: interpreter, libraries and whatever came before in the same process count as well.
+    """
+    if device.type == "cuda":
+        return {"bytes": torch.cuda.max_memory_allocated(device), "of": "tensors on the GPU"}
+    return {"bytes": _peak_resident(), "of": "the whole process"}
+
+
+def _peak_resident() -> int | None:
+    """None where the system does not tell."""
+    # Linux hands ru_maxrss on to a child: one started by a large process would seem as large itself.
+    if STATUS.exists() and (found := re.search(r"^VmHWM:\s*(\d+) kB$", STATUS.read_text(), re.MULTILINE)):
+        return 1024 * int(found[1])
+    try:
+        import resource
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

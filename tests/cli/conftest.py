@@ -1,0 +1,55 @@
+"""What tests of several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from commands import COLUMNS, SET, START, Answer
+
+from contig.training import fit as fitting
+
+
+@pytest.fixture(scope="module")
+def light() -> Iterator[None]:
+    """One thread, and no learning curves: both cost more than these trainings."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "_draw_curve", lambda session, folder: None)
+        yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty working folder and a wide terminal."""
+    monkeypatch.delenv("CONTIG_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "130")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Dated visits of ten people to eight pages, which share some of their names."""
+    rng = np.random.default_rng(6)
+    path = tmp_path_factory.mktemp("data") / "visits.csv"
+    seconds = np.sort(rng.integers(0, 10 * 86_400, 280))
+    dates = [f"{datetime.fromtimestamp(START + int(s), UTC):%Y-%m-%dT%H:%M:%SZ}" for s in seconds]
+    lines = [f"n{rng.integers(0, 10)},n{rng.integers(7, 15)},{date}" for date in dates]
+    path.write_text("who,page,when\n" + "\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(visits: Path, tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
+    """Trained by the command."""
+    out = tmp_path_factory.mktemp("runs") / "visits"
+    command = ["train", visits, *COLUMNS, "--bipartite", "--out", out, "--epochs", 2, "--seed", 4, *SET]
+    assert Answer(*command).code == 0
+    return out

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import Answer
+
+pytestmark = pytest.mark.usefixtures("here")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate"],
+        ["embed", "--out", "x.npy"],
+        ["recommend", "--node", "n1"],
+        ["trajectory", "--node", "n1", "--out", "x.parquet"],
+        ["resume"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_such_run(command: list[str], run: Path) -> None:
+    answer = Answer(command[0], run.with_name("visit"), *command[1:])
+    assert answer.code == 2
+    assert "Did you mean 'visits'" in answer.err

@@ -1,0 +1,107 @@
+"""Tables of many runs: what is bold, what is missing, and what fits."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from finished import finish
+from rich.console import Console
+
+from contig.cli import console, tables
+from contig.experiments.jobs import Failure, plan
+from contig.experiments.recipes import Recipe
+from contig.experiments.rows import Row, collect
+
+
+def speed(train: float, score: float, peak: int) -> dict[str, object]:
+    return {
+        "events_per_second": {"train": train, "score": score},
+        "peak_memory": {"bytes": peak, "of": "the whole process"},
+        "parameters": 12_345,
+    }
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> list[Row]:
+    """Two models of two seeds, one that failed with one of them, one without, and a rule."""
+    models = ("contig", "tgn", "jodie", "recency")
+    jobs = plan([Recipe("mooc", model) for model in models], 2, tmp_path)
+    finish(jobs[0], 0.90, **speed(1000, 9000, 1_500_000_000))
+    finish(jobs[1], 0.92, **speed(3000, 9000, 2_500_000_000))
+    finish(jobs[2], 0.88, inductive=False, **speed(2500, 7000, 900_000_000))
+    finish(jobs[6], 0.95, **speed(0, 99_000, 100_000_000))
+    return collect(jobs, [Failure(job, "no luck") for job in jobs[3:6]])
+
+
+def cells(table: object) -> list[list[str]]:
+    """The lines of a table as words two blanks apart."""
+    lines = [line.strip() for line in tables.as_text(table).splitlines()]  # type: ignore[arg-type]
+    return [[word.strip() for word in line.split("  ") if word.strip()] for line in lines if line]
+
+
+def test_a_comparison(rows: list[Row]) -> None:
+    heading, _, contig, tgn, jodie, section, recency = cells(tables.comparison_table(rows))
+    quality = ["AP trans.", "AP ind.", "AUC trans.", "AUC ind."]
+    assert heading == ["model", *quality, "parameters", "train ev/s", "score ev/s", "peak memory"]
+    spread = ["91.00 ± 1.41"] * 2 + ["81.00 ± 1.41"] * 2
+    assert contig == ["contig", *spread, "12,345", "2,000", "9,000", "2.50 GB"]
+    assert tgn == ["tgn", "88.00", "-", "78.00", "-", "12,345", "2,500", "7,000", "900 MB"]
+    assert jodie == ["jodie", "failed", *["-"] * 7]
+    assert section == ["rules"]
+    assert recency == ["recency", *["95.00"] * 2, *["85.00"] * 2, "12,345", "-", "99,000", "100 MB"]
+
+
+def bold(rows: list[Row]) -> dict[str, set[str]]:
+    return {
+        column.heading: {row.label for row in rows if row.seeds and "[bold]" in column.cell(row, rows)}
+        for column in (*tables.QUALITY, *tables.COST)
+    }
+
+
+def test_the_best_of_a_column_is_bold(rows: list[Row]) -> None:
+    """A rule that beats the models is a finding; one that costs less than they is not."""
+    found = bold(rows)
+    assert [found[column.heading] for column in tables.QUALITY] == [{"recency"}] * 4
+    costs = {"parameters": set(), "train ev/s": {"tgn"}, "score ev/s": {"contig"}, "peak memory": {"tgn"}}
+    assert {name: found[name] for name in costs} == costs
+    learned = bold(rows[:2])
+    assert (learned["AP trans."], learned["AP ind."]) == ({"contig"}, set())  # nobody to compare with
+
+
+def test_equal_to_the_eye_is_equally_good(tmp_path: Path) -> None:
+    jobs = plan([Recipe("mooc", model) for model in ("contig", "tgn", "jodie")], 1, tmp_path)
+    for job, ap in zip(jobs, (0.90001, 0.90002, 0.9002), strict=True):
+        finish(job, ap)
+    rows = collect(jobs)
+    assert bold(rows)["AP trans."] == {"jodie"}
+    assert bold(rows[:2])["AP trans."] == {"contig", "tgn"}
+
+
+def test_a_repeat(rows: list[Row]) -> None:
+    lines = cells(tables.repeat_table(rows))
+    assert lines[0][:4] == ["data", "model", "variant", "seeds"]
+    assert lines[2][:5] == ["mooc", "contig", "as given", "2", "91.00 ± 1.41"]
+    assert lines[2][-2:] == ["2", "3.00"]
+    assert lines[4][:5] == ["mooc", "jodie", "as given", "0", "failed"]
+
+
+def test_what_failed_is_told_with_where_to_look(rows: list[Row], tmp_path: Path) -> None:
+    told = tables.failures(rows)
+    assert len(told) == 3
+    assert told[0] == f"tgn failed with seed 1: no luck (all it said: {tmp_path / 'mooc-tgn-1.log'})"
+
+
+@pytest.mark.parametrize(("width", "shown"), [(200, 1), (80, 2)])
+def test_a_narrow_terminal_gets_two_tables(
+    width: int, shown: int, rows: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
+    monkeypatch.setattr(console, "out", lambda: terminal)
+    parts = [tables.comparison_table(rows, some) for some in (tables.QUALITY, tables.COST)]
+    tables.show(tables.comparison_table(rows), parts)
+    lines = terminal.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert max(map(len, lines)) <= width
+    assert sum(line.split()[:1] == ["recency"] for line in lines) == shown
+    assert "…" not in "".join(lines)

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import json
+import re
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from commands import COLUMNS, SET, Answer
+from trained import TINY, numbers
+
+from contig.readers import read_events
+from contig.training.fit import fit
+from contig.training.folder import RunFolder
+from contig.training.run import Run
+from contig.training.session import Session
+
+pytestmark = pytest.mark.usefixtures("light", "here")
+
+
+# --- train ---------------------------------------------------------------------------------------------
+
+
+def test_training_is_that_of_the_library(visits: Path, run: Path, here: Path) -> None:
+    stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
+    expected = fit(stream, out=here / "run", epochs=2, seed=4, show=False, **TINY)
+    assert numbers(RunFolder(run).metrics()) == numbers(expected.metrics)
+
+
+def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
+    command = ["train", visits, *COLUMNS, "--bipartite", "--epochs", 1, "--seed", 9, *SET, "--json"]
+    answer = Answer(*command, "--compare", "edgebank")
+    assert answer.json["run"] == "runs/visits-contig-9"  # where it lies if nobody says
+    told = {key: value for key, value in answer.json.items() if key not in ("run", "compare")}
+    assert told == RunFolder("runs/visits-contig-9").metrics()
+    stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
+    rule = fit(stream, "edgebank", out="rule", show=False, batch_size=TINY["batch_size"])
+    assert numbers(answer.json["compare"]["edgebank"]) == numbers(rule.metrics)
+    assert "epoch   1  loss" in answer.err
+    assert [row["epoch"] for row in answer.json["epochs"]] == [1]
+    assert "note: rule tgn hides 17 of 196 training events" in answer.err
+
+
+def test_people_read_the_same_numbers(visits: Path) -> None:
+    settings = ["--epochs", 1, "--out", "mine", *SET]
+    answer = Answer("train", visits, *COLUMNS, "--bipartite", *settings, "--compare", "edgebank")
+    metrics = RunFolder("mine").metrics()
+    assert answer.code == 0
+    for selection in ("transductive", "inductive"):
+        m = metrics[selection]
+        cells = [f"{100 * m[key]:.2f}" for key in ("ap", "auc", "ap_overall", "auc_overall")]
+        assert " ".join([selection, "contig", *cells, f"{m['events']}"]) in answer.words
+        assert re.search(rf"{selection} edgebank( \d+\.\d\d){{4}} {m['events']}", answer.words)
+    assert "the best epoch was 1 of 1" in answer.words
+    assert "the run is in mine" in answer.words
+    assert re.search(r"[\d,]+ events/s in training, [\d,]+ events/s in the test", answer.words)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [("synthetic:300", "synthetic-300-edgebank-0"), ("deep/events.2024.csv", "events-edgebank-0")],
+)
+def test_a_run_is_named_after_its_data(data: str, name: str, here: Path) -> None:
+    (here / "deep").mkdir()
+    (here / "deep" / "events.2024.csv").write_text(
+        "src,dst,t\n" + "".join(f"{i % 7},{100 + i % 5},{i}\n" for i in range(90))
+    )
+    assert Answer("train", data, "--model", "edgebank", "--json").json["run"] == f"runs/{name}"
+
+
+def test_a_recipe(visits: Path, here: Path) -> None:
+    settings = {**TINY, "epochs": 3, "seed": 5, "rule": "paper", "dropout": 0.2}
+    recipe = {"data": str(visits), "settings": settings}
+    (here / "recipe.json").write_text(json.dumps(recipe))
+    options = ["--epochs", 1, "--set", "dropout=0.3", "--out", "run"]
+    assert Answer("train", "--config", "recipe.json", *COLUMNS, *options).code == 0
+    config = RunFolder("run").config()
+    assert (config.model, config.train.seed, config.train.rule) == ("contig", 5, "paper")
+    assert (config.train.epochs, config.model_options.dropout) == (1, 0.3)  # the command line wins
+    assert config.model_options.dim == TINY["dim"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[1]", "is not a recipe"),
+        ('{"data": "x.csv", "settings": [1]}', "is not a recipe"),
+        ('{"model": "contig"}', "is not a recipe"),
+        ("{", "is not a recipe"),
+    ],
+)
+def test_recipes_that_are_none(text: str, told: str, here: Path) -> None:
+    (here / "recipe.json").write_text(text)
+    answer = Answer("train", "--config", "recipe.json")
+    assert answer.code == 2
+    assert told in answer.err
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--model", "contg"], "Unknown model 'contg'. Did you mean 'contig'"),
+        (["--set", "epoch=8"], "Did you mean 'epochs'"),
+        (["--set", "dim"], "is not of the form key=value"),
+        (["--set", "lr=fast"], "lr='fast' is not a number"),
+        (["--compare", "edgebnk"], "Did you mean 'edgebank'"),
+        (["--compare", "contig"], "it must be trained itself"),
+        (["--device", "abacus"], "device='abacus'"),
+        (["--epochs", "0"], "epochs=0"),
+        (["--config", "gone.json"], "gone.json: there is no such recipe"),
+    ],
+)
+def test_wrong_wishes_are_refused_before_anything_is_made(
+    options: list[str], told: str, visits: Path, here: Path
+) -> None:
+    answer = Answer("train", visits, *COLUMNS, *options)
+    assert answer.code == 2
+    assert told in answer.err
+    assert list(here.iterdir()) == []
+
+
+def test_something_must_be_named() -> None:
+    answer = Answer("train")
+    assert answer.code == 2
+    assert "Nothing to train on" in answer.err
+
+
+def test_a_run_is_not_overwritten(visits: Path, run: Path) -> None:
+    answer = Answer("train", visits, *COLUMNS, "--out", run)
+    assert answer.code == 2
+    assert "holds a run already" in answer.err
+    assert f"contig resume {run}" in answer.err
+
+
+# --- resume --------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_says_how_to_go_on(visits: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Session.train_step
+
+    def interrupted(self: Session) -> torch.Tensor:
+        if self.progress.epoch == 1 and self.progress.step == 2:
+            signal.raise_signal(signal.SIGINT)
+        return step(self)
+
+    command = ["train", visits, *COLUMNS, "--bipartite", "--out", "run", "--epochs", 2, "--seed", 4, *SET]
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "train_step", interrupted)
+        answer = Answer(*command)
+    assert answer.code == 130
+    assert answer.err.splitlines()[-1] == "error: interrupted; nothing is lost. Go on with: contig resume run"
+    early = Answer("evaluate", "run", "--json")
+    assert early.json["transductive"]["events"] == RunFolder(run).metrics()["transductive"]["events"]
+    assert "note: run: the training is not finished; answers come from its best epoch so far" in early.err
+    for command in (["recommend"], ["embed", "--out", "x.npy"], ["trajectory", "--out", "x.parquet"]):
+        node = ["--nodes", "n1"] if command[0] == "embed" else ["--node", "n1"]
+        assert "its best epoch so far, epoch 1" in Answer(command[0], "run", *node, *command[1:]).err
+    resumed = Answer("resume", "run", "--json")
+    assert numbers(resumed.json) == {"run": "run", **numbers(RunFolder(run).metrics())}
+
+
+def test_ctrl_c_before_anything_was_made(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunFolder, "create", interrupt)
+    answer = Answer("train", visits, *COLUMNS, "--out", "run", *SET)
+    assert answer.code == 130
+    assert answer.err.endswith("error: interrupted\n")
+
+
+def test_train_for_longer(visits: Path, run: Path) -> None:
+    command = ["train", visits, *COLUMNS, "--bipartite", "--out", "run", "--epochs", 1, "--seed", 4, *SET]
+    assert Answer(*command).code == 0
+    assert numbers(Answer("resume", "run", "--epochs", 2, "--json").json) == {
+        "run": "run",
+        **numbers(RunFolder(run).metrics()),
+    }
+
+
+def test_a_finished_run_tells_its_results_again(run: Path) -> None:
+    answer = Answer("resume", run)
+    metrics = RunFolder(run).metrics()
+    best = metrics["best_epoch"]
+    assert f"is finished: 2 epochs are done (all were asked for), the best was {best}" in answer.words
+    assert f"To train longer: contig resume {run} --epochs 4" in answer.err
+    assert f"transductive contig {100 * metrics['transductive']['ap']:.2f}" in answer.words
+    assert f"the best epoch was {best} of 2" in answer.words
+
+
+# --- evaluate ------------------------------------------------------------------------------------------
+
+
+def test_evaluate_json(run: Path) -> None:
+    found = Answer("evaluate", run, "--task", "link", "--json").json
+    assert found == Run.open(run).evaluate()
+    assert {"protocol", "seed", "batch_size", "hardware"} <= set(found)
+    for selection in ("transductive", "inductive"):
+        assert set(found[selection]) == {"ap", "auc", "ap_overall", "auc_overall", "events"}
+    harder = Answer("evaluate", run, "--negatives", "inductive", "--batch-size", 12, "--json").json
+    assert harder == Run.open(run).evaluate(negatives="inductive", batch_size=12)
+    assert harder["transductive"] != found["transductive"]
+
+
+def test_evaluate_for_people(run: Path) -> None:
+    found = Run.open(run).evaluate(negatives="historical")
+    answer = Answer("evaluate", run, "--negatives", "historical")
+    assert f"transductive contig {100 * found['transductive']['ap']:.2f}" in answer.words
+    assert "historical negatives, batches of 30, new nodes by rule tgn" in answer.words
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--task", "lnk"], "task='lnk'"),
+        (["--negatives", "historic"], "Did you mean 'historical'"),
+        (["--batch-size", "0"], "--batch-size"),
+    ],
+)
+def test_evaluate_refuses(options: list[str], told: str, run: Path) -> None:
+    answer = Answer("evaluate", run, *options)
+    assert told in answer.refusal
