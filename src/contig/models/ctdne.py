@@ -41,7 +41,7 @@ Operator = Literal["hadamard", "average", "l1", "l2"]
 class CTDNEOptions:
     """What can be chosen about CTDNE."""
 
-    dim: int = option(64, "width of embeddings; the paper's 128 are no better", low=1)
+    dim: int = option(128, "width of embeddings; the paper's", low=1)
     walks: int = option(10, "walks for each node; the paper's", low=1)
     length: int = option(80, "nodes on a walk at most; the paper's", low=2)
     window: int = option(4, "steps on a walk within which nodes are near; the paper's is 10", low=1)
