@@ -123,7 +123,9 @@ def test_numbers_stay_what_they_are(given: Any, expected: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", ["noon", "", [3], None, True, np.datetime64("NaT"), pd.NaT, np.timedelta64(3, "s")], ids=repr
+    "given",
+    ["noon", "", [3], None, True, np.datetime64("NaT", "s"), pd.NaT, np.timedelta64(3, "s")],
+    ids=repr,
 )
 def test_what_is_no_time(given: Any) -> None:
     with pytest.raises(DataError, match=r"^--at x: not a time; give a number as in the events, or a date"):

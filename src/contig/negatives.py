@@ -90,14 +90,9 @@ class Negatives:
 
     def draw(self, events: Tensor, src: Tensor, count: int = 1) -> Tensor:
         """``count`` negative destinations for each event (by number), ``[events, count]``."""
-        return self.drawn(events, src, self.luck(len(events), count))
-
-    def luck(self, events: int, count: int = 1) -> Tensor:
-        """What decides ``count`` draws for as many events: the part of a draw that is random."""
-        return torch.rand((events, count), dtype=torch.float64, device=self.device, generator=self.generator)
-
-    def drawn(self, events: Tensor, src: Tensor, luck: Tensor) -> Tensor:
-        """The draw that ``luck`` ``[events, count]`` decides."""
+        luck = torch.rand(
+            (len(events), count), dtype=torch.float64, device=self.device, generator=self.generator
+        )
         true = self._true_at(events)
         anyone = self._pick(self.destinations, *self._segment_of_all(len(events)), true, luck)[0]
         if self.kind == "random":

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from contig.layers import NodeDecoder, PairDecoder
+from contig.layers import NodeDecoder, PairDecoder, decoders
 
 DIM, SOURCES, CANDIDATES = 6, 5, 4
 
@@ -64,3 +64,16 @@ def test_the_node_decoder_drops_out_in_training_alone() -> None:
     decoder, x = NodeDecoder(DIM, hidden=(50, 50), dropout=0.5), torch.randn(SOURCES, DIM)
     assert not torch.equal(decoder(x), decoder(x))
     assert torch.equal(decoder.eval()(x), decoder(x))
+
+
+@pytest.mark.parametrize("part", [1, 40, 2**20])
+def test_all_pairs_are_the_pairs_one_by_one(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few rows are computed at once."""
+    monkeypatch.setattr(decoders, "CPU_PART", part)
+    torch.manual_seed(0)
+    decoder, src, dst = PairDecoder(6, hidden=4), torch.randn(5, 6), torch.randn(3, 6)
+    found = decoder.all_pairs(src, dst)
+    assert found.shape == (5, 3)
+    for i in range(5):
+        for j in range(3):
+            torch.testing.assert_close(found[i, j], decoder(src[i], dst[j]))

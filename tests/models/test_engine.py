@@ -12,7 +12,7 @@ from problems import CASES, case, random_stream, shape_of
 from torch import Tensor
 
 from contig.history import History
-from contig.models.engine import WARM_UP, Captured
+from contig.models.engine import WARM_UP, Captured, filled
 from contig.tasks.link import LinkScorer
 
 
@@ -35,12 +35,67 @@ class Counter:
 @pytest.mark.parametrize("size", [3, 4])
 def test_on_a_cpu_every_call_runs_the_function_once(size: int) -> None:
     counter, plain = Counter("cpu"), Counter("cpu")
-    step = Captured(counter, size)
+    step = Captured(counter, (size,))
     for call in range(2 * WARM_UP):
         events = torch.arange(call, call + 3)
         assert torch.equal(step(events), plain(events))
         assert counter.calls == call + 1
     assert step.graph is None
+
+
+def test_inputs_of_another_size_run_plainly() -> None:
+    """And so does everything that is not on a GPU."""
+    step = Captured(lambda a, b: a + 100, (2, 3), plain=lambda a, b: a + b.sum())
+    assert step(torch.tensor([1, 2]), torch.tensor([1, 1, 1])).tolist() == [4, 5]
+
+
+@pytest.mark.parametrize("room", [2, 5])
+def test_what_is_observed_is_filled_up_on_a_gpu_alone(room: int) -> None:
+    events = torch.tensor([4, 5, 6])
+    assert filled(events, room) is events
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_filling_up_names_the_last_event_again() -> None:
+    events = torch.tensor([4, 5, 6], device="cuda")
+    assert filled(events, 5).tolist() == [4, 5, 6, 6, 6]
+    assert filled(events, 2) is events
+    assert filled(events[:0], 5).tolist() == []
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", ["contig", "tgn", "contig-all"])
+def test_an_epoch_compiled_captured_and_plain_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Losses step by step, and states at the end: only the order of sums differs."""
+    from contig.training.config import RunConfig
+    from contig.training.session import Data, Session
+
+    stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
+
+    def epoch(compile: str) -> tuple[list[float], dict[str, Tensor]]:
+        base, _, scope = name.partition("-")
+        settings = {
+            "dim": 8,
+            "time_dim": 6,
+            "neighbors": 3,
+            "dropout": 0.0,
+            "batch_size": 20,
+            "compile": compile,
+        }
+        config = RunConfig.of(base, settings | {"compile": compile} | ({"scope": scope} if scope else {}))
+        session = Session(Data.prepare(stream, config, torch.device("cuda")), config)
+        session.begin_epoch()
+        losses = [session.train_step().item() for _ in session.steps]
+        return losses, {k: v.cpu() for k, v in session.state.rows.items()}
+
+    fast, captured = epoch("on"), epoch("off")
+    monkeypatch.setattr(Captured, "__call__", lambda self, *inputs: self.plain(*inputs))
+    plain = epoch("off")
+    for other in (fast, captured):
+        np.testing.assert_allclose(other[0], plain[0], rtol=2e-3, atol=2e-3)
+        torch.testing.assert_close(other[1], plain[1], rtol=2e-2, atol=2e-2)
 
 
 def drawn(device: str) -> tuple[torch.Generator, ...]:
@@ -52,7 +107,7 @@ def drawn(device: str) -> tuple[torch.Generator, ...]:
 def test_a_captured_step_is_the_plain_one() -> None:
     """Warm-up, capture, replays, and batches of another size in between; random numbers included."""
     ours, theirs = drawn("cuda")
-    step = Captured(Counter("cuda", ours), 4, (ours,))
+    step = Captured(Counter("cuda", ours), (4,), generators=(ours,))
     plain = Counter("cuda", theirs)
     for call in range(3 * WARM_UP):
         size = 3 if call in (1, 2 * WARM_UP) else 4
@@ -65,7 +120,7 @@ def test_a_captured_step_is_the_plain_one() -> None:
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_result_outlives_the_next_call() -> None:
-    step = Captured(lambda events: events * 2, 3)
+    step = Captured(lambda events: events * 2, (3,))
     results = [step(torch.arange(i, i + 3, device="cuda")) for i in range(3 * WARM_UP)]
     assert [r.tolist() for r in results] == [[2 * i, 2 * i + 2, 2 * i + 4] for i in range(3 * WARM_UP)]
 
@@ -80,7 +135,7 @@ def test_what_cannot_be_captured_runs_plainly_with_one_notice(caplog: pytest.Log
             total.add_(1)
         return total.clone()
 
-    step = Captured(waits, 3)
+    step = Captured(waits, (3,))
     with caplog.at_level(logging.WARNING, logger="contig"):
         found = [float(step(torch.arange(3, device="cuda"))) for _ in range(3 * WARM_UP)]
     assert found == [float(i + 1) for i in range(3 * WARM_UP)]
@@ -104,7 +159,7 @@ def test_every_model_walks_alike_captured_plain_and_on_a_cpu(
         return np.stack(scores), {k: v.cpu() for k, v in state.rows.items()}
 
     captured, on_cpu = walk("cuda"), walk("cpu")
-    monkeypatch.setattr(Captured, "__call__", lambda self, events: self.function(events))
+    monkeypatch.setattr(Captured, "__call__", lambda self, *inputs: self.plain(*inputs))
     plain = walk("cuda")
     np.testing.assert_allclose(captured[0], plain[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(captured[0], on_cpu[0], rtol=1e-3, atol=1e-4)

@@ -13,6 +13,7 @@ from twins import NOW, model_of
 
 from contig.history import History
 from contig.models import MODELS, DataShape, NodeState, memory, model_class
+from contig.models.contract import _packed
 from contig.models.memory import MemoryModel, RecurrentMemory
 
 MEMORIES = ["contig", "tgn", "jodie", "dyrep"]
@@ -135,9 +136,14 @@ def test_gradients_reach_what_takes_an_event_in(name: str) -> None:
     assert [n for n in silent if not n.startswith("decoder.")] == []
 
 
-def as_on_a_gpu(ids: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+def as_on_a_gpu(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """``distinct`` where shapes must not depend on data: every mention on its own."""
     return ids, torch.arange(len(ids))
+
+
+def packed(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+    """``distinct`` where there is room for more than are named."""
+    return as_on_a_gpu(ids, num_nodes) if room is None else _packed(ids, num_nodes, room)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
@@ -146,16 +152,18 @@ def test_a_node_mentioned_twice_is_moved_once(name: str, monkeypatch: pytest.Mon
     model = model_of(name, stream)
     nodes = torch.tensor([3, 1, 3, 8])
     results = []
-    for way in (memory.distinct, as_on_a_gpu):
+    for way in (memory.distinct, as_on_a_gpu, packed):
         for module in {memory.__name__, model_class(name).__module__}:
             monkeypatch.setattr(f"{module}.distinct", way, raising=False)
         state, history = run_over(model, stream, 7)
         times, as_of = query_times(history, len(nodes))
-        results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
-    (one, first), (two, second) = results
-    for key, expected in one.items():
-        torch.testing.assert_close(two[key], expected, rtol=0, atol=1e-6)
-    torch.testing.assert_close(second, first, rtol=0, atol=1e-6)
+        with model.within(stream.num_nodes + 3):
+            results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
+    (one, first), *others = results
+    for two, second in others:
+        for key, expected in one.items():
+            torch.testing.assert_close(two[key], expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(second, first, rtol=0, atol=1e-6)
 
 
 def test_every_memory_is_tried_here() -> None:

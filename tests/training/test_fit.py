@@ -438,6 +438,14 @@ def test_a_model_without_new_nodes_is_measured_on_known_ones(model: str, rule: s
     again = run.evaluate()
     for key in ("protocol", "transductive", "inductive", "new_new"):
         assert again[key] == metrics[key]
+    ranked, away = run.evaluate("recommend"), run.evaluate("intervals")
+    assert ranked["inductive"] == {"events": int(new.sum())}
+    assert ranked["transductive"] == ranked["old_old"]
+    assert all(set(of) == {"events"} for of in away["inductive"].values())
+    assert sum(of["events"] for of in away["inductive"].values()) == int(new.sum())
+    assert away["transductive"] == away["old_old"]
+    for one in (ranked, away):
+        assert one["protocol"]["inductive"].startswith("not measured")
 
 
 @pytest.mark.parametrize(

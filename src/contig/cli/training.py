@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contig.cli import console, data
+from contig.cli import console, data, measures
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from contig.events import EventStream
     from contig.training.run import Run
 
@@ -202,7 +200,7 @@ def _tell(run: Run, others: dict[str, dict[str, Any]], json: bool) -> None:
     if json:
         console.print_json({"run": str(run.path), **metrics, **({"compare": others} if others else {})})
         return
-    console.out().print(_results({metrics["model"]: metrics, **others}))
+    console.out().print(measures.link({metrics["model"]: metrics, **others}))
     speed = metrics["events_per_second"]
     trained = f"{speed['train']:,.0f} events/s in training, " if run.model.learns else ""
     console.out().print(f"  {trained}{speed['score']:,.0f} events/s in the test ({metrics['hardware']})")
@@ -212,28 +210,6 @@ def _tell(run: Run, others: dict[str, dict[str, Any]], json: bool) -> None:
     console.out().print(f"  the run is in {run.path}", soft_wrap=True, markup=False)
 
 
-SELECTIONS = ("transductive", "inductive")
-
-
-def _results(of: dict[str, dict[str, Any]]) -> Table:
-    """A row for each selection of events and each model."""
-    names = ("AP", "AUC", "AP overall", "AUC overall", "events")
-    table = console.new_table("Test, %", "model", *names)
-    table.columns[1].justify = "left"
-    for selection in SELECTIONS:
-        for model, metrics in of.items():
-            table.add_row(selection, model, *_cells(metrics[selection]))
-    return table
-
-
-def _cells(metrics: dict[str, float]) -> list[str]:
-    keys = ("ap", "auc", "ap_overall", "auc_overall")
-    return [
-        *(f"{100 * metrics[key]:.2f}" if key in metrics else "-" for key in keys),
-        f"{metrics['events']:,}",
-    ]
-
-
 # --- evaluate ----------------------------------------------------------------------------------------
 
 
@@ -241,15 +217,55 @@ def _cells(metrics: dict[str, float]) -> list[str]:
     epilog=console.examples(
         ("contig evaluate runs/first", "as after training"),
         ("contig evaluate runs/first --negatives historical", "against harder negatives"),
+        ("contig evaluate runs/first --task recommend", "ranks among all destinations"),
+        ("contig evaluate runs/first --task recommend --as-of batch", "in seconds: nobody knows the batch"),
+        ("contig evaluate runs/first --task intervals", "by how long a source was away"),
+        ("contig evaluate runs/first --task classify", "the labels of events"),
         ("contig evaluate runs/first --json", "for programs"),
     )
 )
 def evaluate(
     run: Folder,
-    task: Annotated[str, typer.Option("--task", metavar="TASK", help="What is measured: link.")] = "link",
+    task: Annotated[
+        str,
+        typer.Option(
+            "--task", metavar="TASK", help="What is measured: link, recommend, classify or intervals."
+        ),
+    ] = "link",
     negatives: Annotated[
-        str, typer.Option("--negatives", metavar="KIND", help="random, historical or inductive.")
-    ] = "random",
+        str | None,
+        typer.Option(
+            "--negatives",
+            metavar="KIND",
+            show_default="random",
+            help="random, historical or inductive (for link and intervals).",
+        ),
+    ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(
+            "--candidates",
+            metavar="N",
+            min=1,
+            show_default="all destinations",
+            help="Rivals drawn for each event (for recommend).",
+        ),
+    ] = None,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            "--as-of",
+            metavar="TIME",
+            show_default="event",
+            help="Ask at each event's time, or far faster at that of its batch's first (for recommend).",
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds", metavar="N", min=1, show_default="5", help="Decoders that are trained (for classify)."
+        ),
+    ] = None,
     batch_size: Annotated[
         int | None,
         typer.Option(
@@ -263,12 +279,11 @@ def evaluate(
 
     AP and AUC are the mean over batches, as published tables have them; overall is over all events.
     """
-    opened = open_run(run, device)
-    with console.status(f"evaluating {run}"):
-        result = opened.evaluate(task, negatives=negatives, batch_size=batch_size)  # type: ignore[arg-type]
+    given = {"negatives": negatives, "candidates": candidates, "as_of": as_of, "seeds": seeds}
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    result = open_run(run, device).evaluate(task, batch_size=batch_size, **options)
     if json:
         console.print_json(result)
         return
-    console.out().print(_results({result["model"]: result}))
-    rule, drawn = result["protocol"]["rule"], result["protocol"]["negatives"]
-    console.out().print(f"  {drawn} negatives, batches of {result['batch_size']:,}, new nodes by rule {rule}")
+    for part in measures.told(task, result):
+        console.out().print(part)

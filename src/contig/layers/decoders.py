@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+CPU_PART, GPU_PART = 2**20, 2**27  # numbers of one [rows, m, hidden]: a core's cache, and half a gigabyte
+
 
 class PairDecoder(nn.Module):
     """A two-layer perceptron on a pair of embeddings, to the logit of a link.
@@ -28,6 +30,12 @@ class PairDecoder(nn.Module):
         """The second layer on the two halves of the first."""
         logit: Tensor = self.out(torch.relu(src_part + dst_part))
         return logit.squeeze(-1)
+
+    def all_pairs(self, src: Tensor, dst: Tensor) -> Tensor:
+        """Embeddings ``[n, d]`` and ``[m, d]`` to logits ``[n, m]``; memory is bounded by parts of rows."""
+        ours, theirs = self.from_src(src), self.from_dst(dst)
+        rows = max(1, (GPU_PART if src.is_cuda else CPU_PART) // max(theirs.numel(), 1))
+        return torch.cat([self.join(part.unsqueeze(1), theirs) for part in ours.split(rows)])
 
 
 class NodeDecoder(nn.Module):

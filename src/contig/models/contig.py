@@ -97,7 +97,7 @@ class ConTIG(AttentiveMemory):
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        if "transform" in self.opt.without:
+        if "transform" in self.opt.without:  # only the nodes themselves are computed
             unique, place = distinct(nodes, state.num_nodes)
             return self.updated(state, history, unique, as_of).index_select(0, place)
         return super().embed(state, history, nodes, times, as_of)

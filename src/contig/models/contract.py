@@ -7,7 +7,8 @@ observed after. Nothing an ``embed`` returns for time ``t`` may depend on an eve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -51,6 +52,7 @@ class Model(nn.Module, ABC):
     options: ClassVar[type[Any]]
     learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
     inductive: ClassVar[bool] = True  # False where it can tell nothing of a node it was not trained on
+    room: int | None = None  # distinct nodes a call is about at most, where that is known
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
 
     @abstractmethod
@@ -92,6 +94,44 @@ class Model(nn.Module, ABC):
         """What a batch's loss has besides the cross-entropy of its links; None for nothing."""
         return None
 
+    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor | None:
+        """The nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries.
+
+        None for a model that computes no others than those it is asked about.
+        """
+        return None
+
+    @contextmanager
+    def within(self, room: int | None) -> Iterator[None]:
+        """Promise that no call is about more than ``room`` distinct nodes (``contig.models.crowds``)."""
+        self.room, before = room, self.room
+        try:
+            yield
+        finally:
+            self.room = before
+
+    def rank(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        """Logits ``[queries, candidates]`` of sources meeting many candidates, a part at a time.
+
+        Candidates are ``[candidates]``, the same for all, or ``[queries, candidates]``. ``times`` are the
+        queries' own, or a single one for all of them: then a candidate common to all is embedded once.
+        """
+        if times.ndim == 0 and dst.ndim == 1:
+            when = times.expand(len(src) + len(dst))
+            embedded = self.embed(state, history, torch.cat([src, dst]), when, as_of)
+            return self.score_all(embedded[: len(src)], embedded[len(src) :])
+        rows = max(1, at_once(src.device) // dst.shape[-1])
+        dst, times = dst.expand(len(src), -1), times.expand(len(src))
+        parts = zip(src.split(rows), dst.split(rows), times.split(rows), strict=True)
+        return torch.cat([self.link(state, history, s, d, t, as_of) for s, d, t in parts])
+
+    def score_all(self, src: Tensor, dst: Tensor) -> Tensor:
+        """Logits ``[n, m]`` of links between all embeddings ``[n, d]`` and all ``[m, d]``."""
+        rows = max(1, at_once(src.device) // len(dst))
+        return torch.cat([self.score(part.unsqueeze(1), dst) for part in src.split(rows)])
+
     def path(
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, points: int
     ) -> Tensor | None:
@@ -116,18 +156,37 @@ class Model(nn.Module, ABC):
         return next((p.device for p in self.parameters()), torch.device("cpu"))
 
 
-def distinct(ids: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+def at_once(device: torch.device) -> int:
+    """How many pairs are scored in one go, which bounds the memory: a GPU needs many to be busy."""
+    return 2**16 if device.type == "cuda" else 2**13
+
+
+def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """The distinct ids and each id's place among them: compute once per node, not per mention.
 
-    On a GPU shapes must not depend on data, and computing a row twice costs less than finding out that
-    it is the same: there the ids come back as they are, or all nodes where there are fewer of those.
+    On a GPU shapes must not depend on data. Where it is known that there are at most ``room`` of them,
+    they come in that many places, the last ones filled up with node 0; else the ids come back as they
+    are, or all nodes where there are fewer of those.
     """
-    if ids.is_cuda and num_nodes < len(ids):
-        return torch.arange(num_nodes, device=ids.device), ids
     if ids.is_cuda:
+        if room is not None and room < min(num_nodes, len(ids)):
+            return _packed(ids, num_nodes, room)
+        if num_nodes < len(ids):
+            return torch.arange(num_nodes, device=ids.device), ids
         return ids, torch.arange(len(ids), device=ids.device)
     place = torch.full((num_nodes,), -1, dtype=torch.int64)
     place[ids] = 0
     found = (place == 0).nonzero().squeeze(1)
     place[found] = torch.arange(len(found))
     return found, place[ids]
+
+
+def _packed(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
+    """``distinct`` in ``room`` places, without waiting to learn how many there are."""
+    # scatter_, since assigning a plain number would copy it to the device, which a capture forbids
+    named = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).scatter_(0, ids, 1)
+    place = named.cumsum(0) - 1
+    found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
+    nodes = torch.arange(num_nodes, device=ids.device)
+    found[torch.where(named > 0, place, room)] = nodes  # the last place takes all that are not named
+    return found[:room], place[ids]

@@ -26,6 +26,9 @@ class EventModel(Model):
         logits: Tensor = self.decoder(src, dst)
         return logits
 
+    def score_all(self, src: Tensor, dst: Tensor) -> Tensor:
+        return self.decoder.all_pairs(src, dst)
+
     def event_features(self, history: History, event: Tensor) -> Tensor:
         """The features of events ``[n]`` as ``[n, width]``; of width 0 where the stream has none."""
         return self.feature_rows(history, event.unsqueeze(1)).taken().squeeze(1)

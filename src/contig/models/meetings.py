@@ -49,6 +49,11 @@ class Rule(Model):
     def score(self, src: Tensor, dst: Tensor) -> Tensor:
         raise self._no_embeddings()
 
+    def rank(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        return super().rank(state, history, src, dst, times.expand(len(src)), as_of)
+
     def _no_embeddings(self) -> ConfigError:
         return ConfigError(
             f"{self.name} scores pairs and has no embeddings; use a model that learns, such as contig."

@@ -104,11 +104,16 @@ class AttentiveMemory(MemoryModel):
         """The time encoding of the query itself, ``[1 or queries, time_dim]``."""
         return self.time_now()
 
+    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor | None:
+        near = history.before(nodes, times, self.neighbors)
+        return torch.cat([nodes.unsqueeze(1), near.node], dim=1)
+
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         near = history.before(nodes, times, self.neighbors)
-        unique, place = distinct(torch.cat([nodes, near.node.flatten()]), state.num_nodes)
+        mentioned = torch.cat([nodes, near.node.flatten()])
+        unique, place = distinct(mentioned, state.num_nodes, self.room)
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
         own = updated.index_select(0, place[: len(nodes)])
         theirs = Rows(updated, place[len(nodes) :].view(near.node.shape))

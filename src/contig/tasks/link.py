@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.batches import schedule
 from contig.errors import RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch, Model
-from contig.models.engine import Captured, filled, room_for
+from contig.models.crowds import crowds
 from contig.models.state import NodeState
 from contig.negatives import Kind, Negatives
 from contig.splits import Rule, Split
 from contig.tasks.metrics import Scores, link_metrics
+from contig.tasks.setting import Setting
+from contig.tasks.walk import Progress, Walk
 
 EVALUATION_SEED = 1905  # apart from every training seed
-
-Progress = Callable[[int], None]
+Metrics = dict[str, float | int]
+METRICS = "ap and auc: mean over batches; *_overall: over all events"
 
 
 class LinkScores(NamedTuple):
@@ -45,12 +46,9 @@ class LinkScorer:
     """Walks events in order: scores each batch against its negatives, then observes it."""
 
     def __init__(self, model: Model, state: NodeState, history: History, batch_size: int) -> None:
-        self.model, self.state, self.history, self.batch_size = model, state, history, batch_size
+        self.model, self.state, self.history = model, state, history
         self._negative = torch.zeros((history.num_events, 1), dtype=torch.int64, device=history.device)
-        self._room = room_for(batch_size)
-        self._step = Captured(
-            self._score_and_observe, (batch_size, self._room), fixed_shapes=model.fixed_shapes
-        )
+        self._walk = Walk(model, state, history, batch_size, self._score, shape=(2,))
 
     def __call__(
         self, events: NDArray[np.int64], negative: Tensor, progress: Progress = lambda _: None
@@ -61,24 +59,12 @@ class LinkScorer:
         """
         at = torch.from_numpy(events).to(self.history.device)
         self._negative[at] = negative
-        times = self.history.events["t"][at].cpu().numpy()
-        self.model.eval()
-        logits = []
-        with torch.no_grad():
-            for step in schedule(times, self.batch_size):
-                seen = filled(at[step.seen : step.see], self._room)
-                logits.append(self._step(at[step.start : step.stop], seen))
-                progress(step.stop - step.start)
-        if len(events):
-            self.state.position = int(events[-1]) + 1
-        both = torch.cat(logits).float().cpu().numpy() if logits else np.zeros((0, 2), np.float32)
+        counts = crowds(self.model, self.history, at, negative, self._walk.batch_size)
+        both = self._walk(events, progress, counts)
         return LinkScores(both[:, 0], both[:, 1])
 
-    def _score_and_observe(self, events: Tensor, seen: Tensor) -> Tensor:
-        batch = EventBatch.of(self.history, events)
-        scores = score_batch(self.model, self.state, self.history, batch, self._negative[events])
-        self.model.observe(self.state, self.history, EventBatch.of(self.history, seen))
-        return scores
+    def _score(self, batch: EventBatch) -> Tensor:
+        return score_batch(self.model, self.state, self.history, batch, self._negative[batch.event])
 
 
 def evaluation_negatives(
@@ -94,6 +80,62 @@ def evaluation_negatives(
     return drawn.to(device)
 
 
+def selections(
+    stream: EventStream, split: Split, events: NDArray[np.int64], *, inductive: bool = True
+) -> dict[str, NDArray[np.bool_]]:
+    """The protocol's selections of events, each as a mask ``[events]``.
+
+    ``transductive`` is every event under the rule ``tgn`` (the published convention) and the events
+    between nodes seen in training under the rule ``paper``; ``inductive`` are the events with at
+    least one new node, told apart as ``new_old`` and ``new_new``. For a model that is not ``inductive``
+    the rule makes no difference: ``transductive`` leaves new nodes out.
+    """
+    new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]
+    old_old = ~new_src & ~new_dst
+    return {
+        "transductive": old_old if between_known(split.rule, inductive) else np.ones(len(events), dtype=bool),
+        "inductive": new_src | new_dst,
+        "old_old": old_old,
+        "new_old": new_src ^ new_dst,
+        "new_new": new_src & new_dst,
+    }
+
+
+def check_scores(stream: EventStream, events: NDArray[np.int64], scores: Scores) -> None:
+    """Refuse scores ``[events, ...]`` that are not numbers: an order by them would mean nothing."""
+    lost = np.flatnonzero(~np.isfinite(scores.reshape(len(events), -1)).all(axis=1))
+    if len(lost):
+        raise RunError(
+            f"{stream.origin}: the scores of {len(lost):,} events are not numbers any more (the first: event "
+            f"{events[lost[0]]}); the states have grown out of bounds. Train with state_norm=true where the "
+            "model has it, or with a smaller lr."
+        )
+
+
+def between_known(rule: Rule, inductive: bool) -> bool:
+    """Whether ``transductive`` leaves out the events of nodes that are not in training."""
+    return rule == "paper" or not inductive
+
+
+def by_selection(
+    stream: EventStream,
+    split: Split,
+    events: NDArray[np.int64],
+    metrics: Callable[[NDArray[np.bool_]], Metrics],
+    *,
+    inductive: bool = True,
+) -> dict[str, Metrics]:
+    """``metrics`` of the mask of every selection of the events.
+
+    A model that is not ``inductive`` has none of the events with a new node: they are only counted.
+    """
+    counted = () if inductive else ("inductive", "new_old", "new_new")
+    return {
+        name: {"events": int(rows.sum())} if name in counted else metrics(rows)
+        for name, rows in selections(stream, split, events, inductive=inductive).items()
+    }
+
+
 def link_report(
     stream: EventStream,
     split: Split,
@@ -102,38 +144,34 @@ def link_report(
     batch_size: int,
     *,
     inductive: bool = True,
-) -> dict[str, dict[str, float | int]]:
-    """Metrics of all the protocol's selections of the events.
+) -> dict[str, Metrics]:
+    """Metrics of all the protocol's selections of the events."""
+    check_scores(stream, events, np.stack(scores, axis=1))
 
-    ``transductive`` is every event under the rule ``tgn`` (the published convention) and the events
-    between nodes seen in training under the rule ``paper``; ``inductive`` are the events with at
-    least one new node, told apart as ``new_old`` and ``new_new``. Of a model that is not ``inductive``
-    only events between nodes seen in training are measured, under either rule; the others are counted.
-    """
-    lost = np.flatnonzero(~np.isfinite(scores).all(axis=0))
-    if len(lost):
-        raise RunError(
-            f"{stream.origin}: the scores of {len(lost):,} events are not numbers any more (the first: event "
-            f"{events[lost[0]]}); the states have grown out of bounds. Train with state_norm=true where the "
-            "model has it, or with a smaller lr."
-        )
-    new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]
-    old_old = ~new_src & ~new_dst
-    selections = {
-        "transductive": old_old if between_known(split.rule, inductive) else np.ones(len(events), dtype=bool),
-        "inductive": new_src | new_dst,
-        "old_old": old_old,
-        "new_old": new_src ^ new_dst,
-        "new_new": new_src & new_dst,
-    }
-    return {
-        name: link_metrics(scores.positive[rows], scores.negative[rows], batch_size)
-        if inductive or name in ("transductive", "old_old")
-        else {"events": int(rows.sum())}
-        for name, rows in selections.items()
-    }
+    def metrics(rows: NDArray[np.bool_]) -> Metrics:
+        return link_metrics(scores.positive[rows], scores.negative[rows], batch_size)
+
+    return by_selection(stream, split, events, metrics, inductive=inductive)
 
 
-def between_known(rule: Rule, inductive: bool) -> bool:
-    """Whether ``transductive`` leaves out the events of nodes that are not in training."""
-    return rule == "paper" or not inductive
+def scores_of_test(setting: Setting, negatives: Kind) -> LinkScores:
+    """The scores of the test events, walking on from where validation ended."""
+    events = setting.split.test
+    drawn = evaluation_negatives(setting.stream, setting.split, events, negatives, setting.history.device)
+    scorer = LinkScorer(setting.model, setting.state, setting.history, setting.batch_size)
+    with setting.bar("test", len(events)) as progress:
+        return scorer(events, drawn, progress)
+
+
+def measure(setting: Setting, negatives: Kind = "random") -> dict[str, Any]:
+    """AP and AUC of the test events against ``negatives``."""
+    scores = scores_of_test(setting, negatives)
+    report = link_report(
+        setting.stream,
+        setting.split,
+        setting.split.test,
+        scores,
+        setting.batch_size,
+        inductive=setting.model.inductive,
+    )
+    return {"protocol": {"negatives": negatives, "metrics": METRICS}, **report}

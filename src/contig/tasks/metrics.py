@@ -1,4 +1,4 @@
-"""Average precision and area under the curve, per batch and overall."""
+"""Average precision and area under the curve, per batch and overall; ranks."""
 
 from __future__ import annotations
 
@@ -80,3 +80,18 @@ def link_metrics(positive: Scores, negative: Scores, batch_size: int) -> dict[st
         "auc_overall": area_under_curve(positive, negative),
         "events": len(positive),
     }
+
+
+RECALLS = (5, 10, 15, 20)  # the K of the paper's figure
+
+
+def rank_metrics(ranks: Scores) -> dict[str, float | int]:
+    """``mrr``, the mean of ``1 / rank``, and ``recall@K``, the share of ranks up to ``K``.
+
+    A tied rank is the mean of the best and the worst one: with 5.5 it is not among the first five. An
+    empty selection has no metrics, only its count.
+    """
+    if not len(ranks):
+        return {"events": 0}
+    recalls = {f"recall@{k}": float(np.mean(ranks <= k)) for k in RECALLS}
+    return {"mrr": float(np.mean(1 / ranks.astype(np.float64))), **recalls, "events": len(ranks)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -42,6 +44,13 @@ class Display:
     def task(self, description: str, events: int, done: int = 0) -> Task:
         """A bar over some events."""
         return Task(self, description, events, done)
+
+    @contextmanager
+    def bar(self, description: str, total: int) -> Iterator[Callable[[int], None]]:
+        """A bar over some events while something lasts; the caller is given what advances it."""
+        task = self.task(description, total)
+        yield task.advance
+        task.end()
 
     def say(self, line: str) -> None:
         """A line that stays."""

@@ -21,11 +21,13 @@ from contig.events import EventStream, Side
 from contig.history import History
 from contig.models import Model, NodeState, model_class
 from contig.models.replay import Playback, replay
-from contig.negatives import Kind
 from contig.splits import Rule, chronological_split
-from contig.tasks.link import LinkScorer, between_known, evaluation_negatives, link_report
+from contig.tasks import measure
+from contig.tasks.link import METRICS, between_known
+from contig.tasks.setting import Setting
 from contig.times import Moment, moment
 from contig.training.config import RunConfig
+from contig.training.display import Display
 from contig.training.folder import RunFolder
 from contig.training.session import build_model, hardware, pick_device
 
@@ -127,27 +129,31 @@ class Run:
     # -- evaluation ------------------------------------------------------------------------------
 
     def evaluate(
-        self, task: str = "link", *, negatives: Kind = "random", batch_size: int | None = None
+        self, task: str = "link", *, batch_size: int | None = None, show: bool | None = None, **options: Any
     ) -> dict[str, Any]:
-        """The test events by the protocol, walking on from where validation ended.
+        """The test events by a task's protocol, walking on from where validation ended.
+
+        - ``link``: AP and AUC; ``negatives`` are random, historical or inductive.
+        - ``intervals``: the same by how long the source was away.
+        - ``recommend``: MRR and recalls among all destinations, or ``candidates`` drawn ones, at each event's
+          time; ``as_of="batch"`` is far cheaper and asks at the time of each batch's first event.
+        - ``classify``: AUC of the label, over ``seeds`` decoders.
 
         ``batch_size`` is the training's unless given. The run itself does not change.
         """
-        if task != "link":
-            raise ConfigError(f"task={task!r} is not one this version evaluates; use link.")
         device = self.history.device
         train = self.config.train
         size = batch_size or train.batch_size
-        split = chronological_split(self.stream, rule=train.rule, seed=train.split_seed)
-        best = self.folder.load("best.pt", device)
         state = NodeState(self.model.blank(), self.stream.num_nodes, device)
-        state.restore(best["state"])
-        drawn = evaluation_negatives(self.stream, split, split.test, negatives, device)
-        scores = LinkScorer(self.model, state, self.history, size)(split.test, drawn)
+        state.restore(self.folder.load("best.pt", device)["state"])
+        split = chronological_split(self.stream, rule=train.rule, seed=train.split_seed)
+        with Display(show) as display:
+            setting = Setting(self.model, state, self.history, self.stream, split, size, display.bar)
+            found = measure(task, setting, **options)
         about = describe(self.config, self.stream)
-        about["protocol"]["negatives"] = negatives
-        report = link_report(self.stream, split, split.test, scores, size, inductive=self.model.inductive)
-        return {**about, "batch_size": size, "hardware": hardware(device), **report}
+        shared = {key: about["protocol"][key] for key in ("split", "rule", "transductive", "inductive")}
+        protocol = {"task": task, **shared, **found.pop("protocol")}
+        return {**about, "protocol": protocol, "batch_size": size, "hardware": hardware(device), **found}
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -180,10 +186,9 @@ class Run:
         candidates = candidates[candidates != source]
         if not len(candidates):
             return []
-        times = when.repeat(1)
         with torch.no_grad():
             parts = [
-                self.model.link(state, self.history, source, part.unsqueeze(0), times, when)[0]
+                self.model.rank(state, self.history, source, part, when, when)[0]
                 for part in candidates.split(EMBED_AT_ONCE)
             ]
         scores = torch.cat(parts)
@@ -270,7 +275,7 @@ def describe(config: RunConfig, stream: EventStream) -> dict[str, Any]:
             "rule": config.train.rule,
             **_selections(config.train.rule, model_class(config.model).inductive),
             "negatives": "random",
-            "metrics": "ap and auc: mean over batches; *_overall: over all events",
+            "metrics": METRICS,
         },
         "seed": config.train.seed,
     }

@@ -19,6 +19,7 @@ from contig.errors import ConfigError, RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, model_class
+from contig.models.crowds import crowds, fits, room_above
 from contig.models.engine import Captured, Compiled, filled, room_for
 from contig.negatives import Negatives
 from contig.splits import Split, chronological_split
@@ -30,6 +31,7 @@ from contig.training.options import TrainOptions
 log = logging.getLogger("contig")
 
 PAYS_AFTER = 10_000  # steps
+DRAWN_AT_ONCE = 2**16  # events whose negatives are drawn in one call; bounds its memory
 
 
 @dataclass(frozen=True)
@@ -104,48 +106,65 @@ class Session:
         self.optimizer = _adam(self.model, config.train, fast) if self.model.learns else None
         self._loss, self._observe = Compiled(self._loss_of, fast), Compiled(self._observe_events, fast)
         self._room = room
+        self._crowd: int | None = None
         self._step = Captured(
             self._learn_and_observe,
-            (size, room),
-            generators=(self.negatives.generator,),
+            (size, size, room),
             fixed_shapes=fixed,
             plain=self._learn_and_observe_plainly,
         )
+        self._negative: Tensor | None = None  # of the epoch under way
         self.scorer = LinkScorer(self.model, self.state, data.history, size)
 
     def begin_epoch(self) -> None:
-        """Forget what was observed; weights stay."""
+        """Forget what was observed, and the negatives; weights stay."""
         if self.progress.epoch == 0:
             self.model.prepare(self.data.training)
         self.state.reset()
+        self._negative = None
         self.progress.step, self.progress.loss, self.progress.train_seconds = 0, 0.0, 0.0
+
+    def _draw_negatives(self) -> Tensor:
+        """The negatives of a whole epoch: on a GPU that tells how much room its batches need."""
+        self._before_draw = self.negatives.generator.get_state()
+        history, size = self.data.training, self.config.train.batch_size
+        src, parts = history.events["src"], self._events.split(DRAWN_AT_ONCE)
+        negative = torch.cat([self.negatives.draw(part, src[part]) for part in parts])
+        self._counts = crowds(self.model, history, self._events, negative, size)
+        self._crowd = self._crowd or room_above(self._counts)
+        return negative
 
     def train_step(self) -> Tensor:
         """Score the next batch, learn from it, then observe it. Gives the loss, still on the device."""
         step = self.steps[self.progress.step]
+        if self._negative is None:
+            self._negative = self._draw_negatives()
         self.model.train()
         seen = filled(self._events[step.seen : step.see], self._room)
-        loss = self._step(self._events[step.start : step.stop], seen)
+        run = self._step if fits(self._counts, self.progress.step, self._crowd) else self._step.plain
+        loss = run(self._events[step.start : step.stop], self._negative[step.start : step.stop], seen)
         self.state.position = int(self.data.split.train[step.see - 1]) + 1 if step.see else 0
         self.progress.step += 1
         return loss
 
-    def _learn_and_observe(self, events: Tensor, seen: Tensor) -> Tensor:
-        return self._walk(self._loss, self._observe, events, seen)
+    def _learn_and_observe(self, events: Tensor, negative: Tensor, seen: Tensor) -> Tensor:
+        with self.model.within(self._crowd):
+            return self._walk(self._loss, self._observe, events, negative, seen)
 
-    def _learn_and_observe_plainly(self, events: Tensor, seen: Tensor) -> Tensor:
-        return self._walk(self._loss_of, self._observe_events, events, seen)
+    def _learn_and_observe_plainly(self, events: Tensor, negative: Tensor, seen: Tensor) -> Tensor:
+        return self._walk(self._loss_of, self._observe_events, events, negative, seen)
 
     def _walk(
         self,
         loss_of: Callable[[Tensor, Tensor], Tensor],
         observe: Callable[[Tensor], Tensor],
         events: Tensor,
+        negative: Tensor,
         seen: Tensor,
     ) -> Tensor:
-        """Learn from ``events`` and then observe those that are ``seen``."""
+        """Learn from ``events`` against ``negative`` and then observe those that are ``seen``."""
         assert self.optimizer is not None
-        loss = loss_of(events, self.negatives.luck(len(events)))
+        loss = loss_of(events, negative)
         loss.backward()
         self.optimizer.step()
         observe(seen)
@@ -156,9 +175,8 @@ class Session:
         self.model.observe(self.state, self.data.training, EventBatch.of(self.data.training, seen))
         return seen
 
-    def _loss_of(self, events: Tensor, luck: Tensor) -> Tensor:
+    def _loss_of(self, events: Tensor, negative: Tensor) -> Tensor:
         batch = EventBatch.of(self.data.training, events)
-        negative = self.negatives.drawn(events, batch.src, luck)
         logits = score_batch(self.model, self.state, self.data.training, batch, negative)
         truth = torch.zeros_like(logits)
         truth[:, 0] = 1
@@ -179,10 +197,14 @@ class Session:
                 "cuda": torch.cuda.get_rng_state(self.data.device)
                 if self.data.device.type == "cuda"
                 else None,
-                "negatives": self.negatives.generator.get_state(),
+                "negatives": self._negatives_state(),
             },
             "progress": vars(self.progress).copy(),
         }
+
+    def _negatives_state(self) -> Tensor:
+        """Inside an epoch the generator as it was before the epoch's draw, which is then done again."""
+        return self._before_draw if self.progress.step else self.negatives.generator.get_state()
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from a snapshot as if nothing had happened."""
@@ -191,7 +213,7 @@ class Session:
         if self.optimizer is not None:
             self.optimizer.load_state_dict(saved["optimizer"])
         self.state.restore(saved["state"])
-        self.progress = Progress(**saved["progress"])
+        self.progress, self._negative = Progress(**saved["progress"]), None
         generators = saved["generators"]
         torch.set_rng_state(generators["torch"].cpu())
         if on_gpu != (generators["cuda"] is not None):
@@ -201,6 +223,8 @@ class Session:
         if on_gpu:
             torch.cuda.set_rng_state(generators["cuda"].cpu(), self.data.device)
         self.negatives.generator.set_state(generators["negatives"].cpu())
+        if self.progress.step:  # the draw of the epoch under way, which moves the generator on
+            self._negative = self._draw_negatives()
 
 
 def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:

@@ -1,0 +1,285 @@
+"""Labels from embeddings: what a decoder may know, what it finds, and what is said of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from problems import CASES, COUPLED, case, embeds, random_stream, shape_of, with_events
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from contig.errors import ConfigError, DataError, RunError
+from contig.events import EventStream
+from contig.history import History
+from contig.models import Model
+from contig.splits import RULES, Rule, Split, chronological_split
+from contig.tasks import classify
+from contig.tasks.classify import check_labels, classify_report, decode, learn, measure, standardised
+from contig.tasks.setting import Setting
+
+STREAM = random_stream(1, events=30)
+EMBEDDING = [name for name in CASES if embeds(case(name, shape_of(STREAM)))]
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decoders that take milliseconds."""
+    for name, value in {"STEP_ROWS": 32, "STEPS": 12, "LOOKS": 9, "PATIENCE": 3}.items():
+        monkeypatch.setattr(classify, name, value)
+
+
+def labelled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
+    stream = random_stream(seed, events=events, num_nodes=20)
+    label = (np.random.default_rng(seed).random(events) < share).astype(np.int64)
+    return replace(stream, label=label)
+
+
+def setting(stream: EventStream, name: str = "tgn", batch_size: int = 7, rule: Rule = "tgn") -> Setting:
+    model: Model = case(name, shape_of(stream))
+    state, split = model.new_state(stream.num_nodes), chronological_split(stream, rule=rule)
+    return Setting(model, state, History.from_stream(stream), stream, split, batch_size)
+
+
+# -- embeddings ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EMBEDDING)
+def test_an_embedding_is_the_source_s_just_before_its_event(name: str) -> None:
+    """With batches of one, the answer to a single question in the state after all earlier events."""
+    stream = random_stream(1, events=30)
+    asked = setting(stream, name, batch_size=1)
+    found = classify.source_embeddings(asked)
+    state, done = asked.model.new_state(stream.num_nodes), 0
+    with torch.no_grad():
+        for i in range(30):
+            while stream.t[done] < stream.t[i]:
+                end = int(np.searchsorted(stream.t, stream.t[done], side="right"))
+                many = torch.arange(done, end)
+                columns = asked.history.events
+                batch = classify.EventBatch(
+                    many, columns["src"][many], columns["dst"][many], columns["t"][many]
+                )
+                asked.model.observe(state, asked.history, batch)
+                done = end
+            node, time = torch.tensor([stream.src[i]]), torch.tensor([stream.t[i]])
+            expected = asked.model.embed(state, asked.history, node, time, time[0])[0]
+            np.testing.assert_allclose(found[i], expected.numpy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in EMBEDDING if n not in COUPLED])
+def test_the_future_changes_no_embedding(name: str) -> None:
+    stream = random_stream(8, events=45)
+    first = int(np.searchsorted(stream.t, stream.t[28]))
+    rng = np.random.default_rng(0)
+    whole = classify.source_embeddings(setting(stream, name))
+    altered = with_events(stream, np.r_[np.arange(first), rng.permutation(np.arange(first, 45))])
+    altered.t[first:] = stream.t[first:]
+    for other in (with_events(stream, np.arange(first)), altered):
+        found = classify.source_embeddings(setting(other, name))
+        np.testing.assert_allclose(found[:first], whole[:first], rtol=1e-5, atol=1e-6)
+
+
+def test_a_rule_has_no_embeddings() -> None:
+    with pytest.raises(ConfigError, match="no embeddings"):
+        measure(setting(labelled(1), "edgebank"))
+
+
+# -- labels -------------------------------------------------------------------------------------------------
+
+
+def test_no_label_of_the_test_is_seen_before_it_is_measured() -> None:
+    """Other labels from the test on: the decoders and the scores are the same, bit by bit."""
+    stream = labelled(2)
+    asked = setting(stream)
+    assert stream.label is not None
+    first = int(asked.split.test[0])
+    other = stream.label.copy()
+    other[first:] = 1 - other[first:]
+    (before, found), (after, again) = (
+        decode(setting(replace(stream, label=label)), label == 1, 2) for label in (stream.label, other)
+    )
+    np.testing.assert_array_equal(found, again)
+    assert [one.validation for one in before] == [one.validation for one in after]
+    flipped = measure(setting(replace(stream, label=other)), seeds=2)["transductive"]["auc"]
+    assert flipped == pytest.approx(1 - measure(asked, seeds=2)["transductive"]["auc"])
+
+
+def test_labels_are_no_part_of_an_embedding() -> None:
+    stream = labelled(2)
+    bare = classify.source_embeddings(setting(replace(stream, label=None)))
+    np.testing.assert_array_equal(classify.source_embeddings(setting(stream)), bare)
+
+
+def test_training_and_validation_labels_matter() -> None:
+    """Or the test above would show nothing."""
+    stream = labelled(2)
+    assert stream.label is not None
+    split = chronological_split(stream)
+    scores = []
+    for part in (split.train, split.val, split.test):
+        label = stream.label == 1
+        label[part] = ~label[part]
+        scores.append(decode(setting(stream), label, 1)[1])
+    assert not np.array_equal(scores[0], scores[2])
+    assert not np.array_equal(scores[1], scores[2])
+
+
+def by_part(train: int, val: int, test: int) -> NDArray[np.int64]:
+    """100 labels of which so many of each part are 1."""
+    parts = ((train, 70), (val, 15), (test, 15))
+    return np.concatenate([np.arange(size) < ones for ones, size in parts]).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("label", "told"),
+    [
+        (None, "has no labels.*--label"),
+        (np.arange(100) % 3, "label 2 is neither 0 nor 1"),
+        (by_part(0, 3, 2), "0 of the 70 training events have label 1"),
+        (by_part(9, 0, 2), "0 of the 15 validation events have label 1"),
+        (by_part(9, 3, 15), "15 of the 15 test events have label 1"),
+    ],
+)
+def test_what_cannot_be_classified_is_told(label: NDArray[np.int64] | None, told: str) -> None:
+    stream = replace(random_stream(4, events=100), label=label, t=np.arange(100))
+    with pytest.raises(DataError, match=told):
+        check_labels(stream, chronological_split(stream, rule="paper"))
+
+
+# -- the decoder --------------------------------------------------------------------------------------------
+
+
+def problem(seed: int, events: int = 2400) -> tuple[Tensor, Tensor, Split]:
+    """A tenth of the rows is positive and stands out in two columns of seven, as corners do."""
+    rng = np.random.default_rng(seed)
+    label = rng.random(events) < 0.1
+    x = rng.normal(size=(events, 7)).astype(np.float32)
+    x[label, :2] += 3 * rng.choice([-1, 1], size=(label.sum(), 1))
+    rows = np.arange(events)
+    split = Split(rows[:1600], rows[1600:2000], rows[2000:], np.zeros(1, bool), "paper", 0)
+    return torch.from_numpy(x), torch.from_numpy(label), split
+
+
+def test_a_decoder_learns_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(classify, "STEPS", 60)
+    x, label, split = problem(0)
+    learned = learn(x, label, split, seed=0)
+    test = torch.from_numpy(split.test)
+    assert classify.auc(learned.decoder, x[test], label[test]) > 0.9  # no straight line could
+    noise = torch.from_numpy(np.random.default_rng(1).normal(size=x.shape).astype(np.float32))
+    nothing = learn(noise, label, split, seed=0).decoder
+    assert abs(classify.auc(nothing, noise[test], label[test]) - 0.5) < 0.2  # deviation 0.05
+
+
+def test_the_best_look_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, label, split = problem(1)
+    looks: list[float] = []
+    original = classify.auc
+    monkeypatch.setattr(classify, "auc", lambda *a: looks.append(original(*a)) or looks[-1])
+    monkeypatch.setattr(classify, "LR", 0.3)  # far too much: it gets worse again
+    steps: list[int] = []
+    learned = learn(x, label, split, seed=3, progress=steps.append)
+    val = torch.from_numpy(split.val)
+    assert len(looks) == len(steps)
+    assert learned.validation == max(looks) == original(learned.decoder, x[val], label[val])
+    best = looks.index(max(looks))
+    assert len(looks) in (best + 1 + classify.PATIENCE, classify.LOOKS)
+    assert best + 1 < len(looks)
+
+
+def test_a_step_sees_as_many_positives_as_others() -> None:
+    groups = [torch.tensor([3, 5]), torch.tensor([0, 1, 2, 4, 6])]
+    drawn = classify._draws(groups, torch.Generator().manual_seed(0))
+    assert drawn.shape == (12, 32)
+    positive = torch.isin(drawn, groups[0])
+    assert (positive.sum(dim=1) == 16).all()
+    assert set(drawn.flatten().tolist()) == set(range(7))
+
+
+def test_decoders_depend_on_their_seed_alone() -> None:
+    x, label, split = problem(2)
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one = learn(x, label, split, seed=1)
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.manual_seed(6)
+    again, other = learn(x, label, split, seed=1), learn(x, label, split, seed=2)
+    np.testing.assert_array_equal(classify.scores(one.decoder, x), classify.scores(again.decoder, x))
+    assert not np.array_equal(classify.scores(one.decoder, x), classify.scores(other.decoder, x))
+
+
+def test_columns_are_scaled_by_the_training_rows() -> None:
+    x = np.random.default_rng(0).normal(5, 3, (9, 4)).astype(np.float32)
+    x[:, 2] = 7
+    train = np.array([0, 1, 3, 4])
+    found = standardised(x, train)
+    for column in (0, 1, 3):
+        mean = sum(x[i, column] for i in train) / 4
+        spread = (sum((x[i, column] - mean) ** 2 for i in train) / 4) ** 0.5
+        np.testing.assert_allclose(found[:, column], (x[:, column] - mean) / spread, rtol=1e-5)
+    assert not found[:, 2].any()
+
+
+# -- what is said of it -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_report_against_sklearn(rule: Rule) -> None:
+    stream = replace(random_stream(5, events=400, num_nodes=300), label=np.arange(400) % 3 // 2)
+    split = chronological_split(stream, rule=rule)
+    assert stream.label is not None
+    label = stream.label == 1
+    found = np.random.default_rng(0).integers(0, 9, (3, len(split.test))).astype(np.float32)  # with ties
+    report = classify_report(stream, split, label, found)
+    trained = {int(v) for i in split.train for v in (stream.src[i], stream.dst[i])}
+    new = [i for i, event in enumerate(split.test) if int(stream.src[event]) not in trained]
+    old = [i for i in range(len(split.test)) if i not in new]
+    kept = old if rule == "paper" else [*range(len(split.test))]
+    for name, rows in (("transductive", kept), ("inductive", new)):
+        truth = label[split.test][rows]
+        each = [roc_auc_score(truth, one[rows]) for one in found]
+        assert report[name]["auc_seeds"] == pytest.approx(each)
+        assert report[name]["auc"] == pytest.approx(sum(each) / 3)
+        assert report[name]["auc_std"] == pytest.approx(np.std(each, ddof=1))
+        assert (report[name]["events"], report[name]["positives"]) == (len(rows), truth.sum())
+
+
+def test_one_label_alone_has_no_auc() -> None:
+    stream = labelled(3)
+    split = chronological_split(stream)
+    split.new_nodes[:] = False
+    found = np.zeros((2, len(split.test)), np.float32)
+    report = classify_report(stream, split, np.ones(len(stream), bool), found)
+    assert report["inductive"] == {"events": 0, "positives": 0}
+    assert report["transductive"] == {"events": len(split.test), "positives": len(split.test)}
+
+
+def test_the_whole_task() -> None:
+    stream = labelled(2)
+    asked = setting(stream)
+    found = measure(asked, seeds=3)
+    assert stream.label is not None
+    for name, part in (
+        ("train", asked.split.train),
+        ("validation", asked.split.val),
+        ("test", asked.split.test),
+    ):
+        assert found["labels"][name] == {"events": len(part), "positives": stream.label[part].sum()}
+    assert len(set(found["transductive"]["auc_seeds"])) > 1
+    assert len(found["validation"]["auc_seeds"]) == found["protocol"]["decoder_seeds"] == 3
+    assert measure(asked, seeds=3) == found
+    assert measure(asked, seeds=1)["transductive"]["auc_std"] == 0
+    with pytest.raises(ConfigError, match="seeds=0"):
+        measure(asked, seeds=0)
+
+
+def test_lost_states_are_told() -> None:
+    asked = setting(labelled(2))
+    with torch.no_grad():
+        next(asked.model.parameters()).fill_(torch.nan)
+    with pytest.raises(RunError, match="are not numbers any more"):
+        measure(asked)

@@ -1,0 +1,102 @@
+"""Link prediction by absence, against a loop with a dictionary and sklearn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from problems import case, random_stream, shape_of, stream_of
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from contig.errors import RunError
+from contig.history import History
+from contig.splits import RULES, Rule, chronological_split
+from contig.tasks import link
+from contig.tasks.intervals import SETS, interval_report, measure
+from contig.tasks.link import LinkScores
+from contig.tasks.setting import Setting
+
+
+def quantile(values: list[float], share: float) -> float:
+    """The value at that share of the way through the sorted ones, between two of them by a straight line."""
+    ordered, place = sorted(values), share * (len(values) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("batch_size", [7, 200])
+def test_against_brute_force(rule: Rule, batch_size: int) -> None:
+    stream = random_stream(5, events=900, num_nodes=500)
+    split = chronological_split(stream, rule=rule, seed=1)
+    events, rng = split.test, np.random.default_rng(0)
+    scores = LinkScores(
+        *(rng.integers(low, low + 9, len(events)).astype(np.float32) for low in (2, 0))  # many ties
+    )
+    found = interval_report(stream, split, events, scores, batch_size)
+
+    last: dict[int, float] = {}
+    away = []
+    for s, d, t in zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True):
+        away.append(t - last.get(s, t))
+        last[s] = last[d] = t
+    tested = [away[i] for i in events]
+    cuts = [quantile(tested, share) for share in (0.2, 0.4, 0.6, 0.8)]
+    trained = {int(v) for i in split.train for v in (stream.src[i], stream.dst[i])}
+    seen = 0
+    for number, name in enumerate(SETS):
+        rows = [i for i, x in enumerate(tested) if sum(x > cut for cut in cuts) == number]
+        assert found["intervals"][name] == [min(tested[i] for i in rows), max(tested[i] for i in rows)]
+        new = [
+            i for i in rows if not {int(stream.src[events[i]]), int(stream.dst[events[i]])} <= trained
+        ]  # fmt: skip
+        old = [i for i in rows if i not in new]
+        for selection, mine in (("transductive", old if rule == "paper" else rows), ("inductive", new)):
+            got = found[selection][name]
+            assert got["events"] == len(mine) > 0
+            aps, aucs = [], []
+            for start in range(0, len(mine), batch_size):
+                part = mine[start : start + batch_size]
+                truth = np.r_[np.ones(len(part)), np.zeros(len(part))]
+                guess = np.r_[scores.positive[part], scores.negative[part]]
+                aps.append(average_precision_score(truth, guess))
+                aucs.append(roc_auc_score(truth, guess))
+            assert got["ap"] == pytest.approx(np.mean(aps))
+            assert got["auc"] == pytest.approx(np.mean(aucs))
+        seen += len(rows)
+    assert seen == len(events)
+
+
+def test_equal_intervals_stay_in_one_set() -> None:
+    stream = stream_of([(2 * i, 2 * i + 1, i) for i in range(60)], 120)  # everybody appears once
+    split = chronological_split(stream, rule="paper")
+    ones = np.ones(len(split.test), np.float32)
+    found = interval_report(stream, split, split.test, LinkScores(ones, 0 * ones), 10)
+    assert found["intervals"] == {"0-20%": [0, 0], **dict.fromkeys(SETS[1:])}
+    assert found["inductive"]["0-20%"]["events"] == len(split.test)
+    assert found["inductive"]["40-60%"] == found["transductive"]["0-20%"] == {"events": 0}
+
+
+def test_the_scores_are_those_of_link_prediction() -> None:
+    stream = random_stream(9, events=300, num_nodes=30)
+    model, split = case("tgn", shape_of(stream)), chronological_split(stream)
+
+    def setting() -> Setting:
+        return Setting(model, model.new_state(30), History.from_stream(stream), stream, split, 20)
+
+    found = measure(setting(), negatives="historical")
+    assert found["protocol"]["negatives"] == "historical"
+    scores = link.scores_of_test(setting(), "historical")
+    protocol = found.pop("protocol")
+    assert found == interval_report(stream, split, split.test, scores, 20)
+    assert "quintiles" in protocol["sets"]
+    assert found != {k: v for k, v in measure(setting()).items() if k != "protocol"}
+
+
+def test_lost_scores_are_told() -> None:
+    stream = random_stream(9, events=100)
+    split = chronological_split(stream)
+    scores = LinkScores(*np.zeros((2, len(split.test)), np.float32))
+    scores.positive[1] = np.nan
+    with pytest.raises(RunError, match=rf"event {split.test[1]}\b"):
+        interval_report(stream, split, split.test, scores, 10)
