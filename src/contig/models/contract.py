@@ -38,6 +38,7 @@ class DataShape(NamedTuple):
 
     edge_width: int
     node_features: Tensor | None
+    num_nodes: int = 0  # of the stream it trains on; others may come later
 
 
 class Model(nn.Module, ABC):
@@ -50,6 +51,7 @@ class Model(nn.Module, ABC):
     name: ClassVar[str]
     options: ClassVar[type[Any]]
     learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
+    inductive: ClassVar[bool] = True  # False where it can tell nothing of a node it was not trained on
     room: int | None = None  # distinct nodes a call is about at most, where that is known
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
 
@@ -84,6 +86,13 @@ class Model(nn.Module, ABC):
         embedded = self.embed(state, history, nodes, when, as_of)
         ours, theirs = embedded[: len(src)], embedded[len(src) :].unflatten(0, dst.shape)
         return self.score(ours.unsqueeze(1), theirs)
+
+    def prepare(self, history: History) -> None:
+        """Take from the training events what is needed before the first step; called once."""
+
+    def penalty(self, state: NodeState, history: History, as_of: Tensor) -> Tensor | None:
+        """What a batch's loss has besides the cross-entropy of its links; None for nothing."""
+        return None
 
     def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor | None:
         """The nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries.
