@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from commands import Answer
 
+from contig.cli.bench import _command
+
 pytest.importorskip("torch_geometric")
 pytest.importorskip("torchdiffeq")
 
@@ -37,6 +39,11 @@ def test_quick_measures_everything(tmp_path: Path) -> None:
     for row in rows:
         assert row["name"] in shown
         assert f"| `{row['name']}` | {row['what']} |" in table.read_text()
+
+
+def test_the_command_is_kept_without_places() -> None:
+    words = ["bench", "mooc", "--out", "/here/a.json", "--dim", "8", "--markdown=/there.md", "--quick"]
+    assert _command(words) == "contig bench mooc --dim 8 --quick"
 
 
 @pytest.mark.parametrize(

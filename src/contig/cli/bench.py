@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,6 +110,13 @@ def bench(
         _show(report, rows_of(report))
 
 
+def _command(words: Sequence[str]) -> str:
+    """What was typed, without where its result and the data lie on this machine."""
+    places = {"--out", "--markdown", "--data-dir"}
+    kept = [w for before, w in zip(["", *words], words, strict=False) if not {w, before} & places]
+    return " ".join(["contig", *(w for w in kept if w.split("=")[0] not in places)])
+
+
 def _steps(given: str | None) -> dict[str, int]:
     """``A:B`` as the first and the last step."""
     if given is None:
@@ -129,8 +137,6 @@ def _measured(
     data_dir: Path | None,
 ) -> Iterator[dict[str, Any]]:
     """The report so far, each time that a measurement is done."""
-    import sys
-
     from contig.experiments.benchmarks.measurements import (
         QUICK,
         QUICK_DATA,
@@ -152,7 +158,7 @@ def _measured(
     for name in names:
         with console.status(f"measuring {name}"):
             rows += measure(bench, name)
-        yield as_report(bench.about(), " ".join(["contig", *sys.argv[1:]]), rows)
+        yield as_report(bench.about(), _command(sys.argv[1:]), rows)
 
 
 def _show(report: dict[str, Any], rows: Sequence[Measurement]) -> None:
