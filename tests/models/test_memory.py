@@ -152,6 +152,11 @@ def as_on_a_gpu(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[T
     return ids, torch.arange(len(ids))
 
 
+def everyone(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+    """``distinct`` where there are fewer nodes than mentions: all of them."""
+    return torch.arange(num_nodes), ids
+
+
 def packed(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """``distinct`` where there is room for more than are named."""
     return as_on_a_gpu(ids, num_nodes) if room is None else _packed(ids, num_nodes, room)
@@ -163,7 +168,7 @@ def test_a_node_mentioned_twice_is_moved_once(name: str, monkeypatch: pytest.Mon
     model = model_of(name, stream)
     nodes = torch.tensor([3, 1, 3, 8])
     results = []
-    for way in (memory.distinct, as_on_a_gpu, packed):
+    for way in (memory.distinct, as_on_a_gpu, everyone, packed):
         for module in {memory.__name__, model_class(name).__module__}:
             monkeypatch.setattr(f"{module}.distinct", way, raising=False)
         state, history = run_over(model, stream, 7)

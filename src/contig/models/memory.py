@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contig.history import History
 from contig.layers import LogTimeEncoding, Rows, elapsed
-from contig.models.contract import DataShape, EventBatch, distinct
+from contig.models.contract import DataShape, EventBatch, distinct, named
 from contig.models.embedding import AttentionReadout, EventModel
 from contig.models.state import NodeState
 
@@ -49,7 +49,7 @@ class MemoryModel(EventModel):
         if not len(batch.event):
             return
         mentioned = torch.cat([batch.src, batch.dst])
-        nodes, _ = distinct(mentioned, state.num_nodes)
+        nodes = named(mentioned, state.num_nodes)
         state["h"][nodes] = self.updated(state, history, nodes, batch.t[0])  # named twice, same row twice
         if "before_last" in state.rows:
             state["before_last"][nodes] = state["last"][nodes]
