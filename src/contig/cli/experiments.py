@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
@@ -15,8 +15,10 @@ from contig.errors import ConfigError
 
 if TYPE_CHECKING:
     from contig.events import EventStream
-    from contig.experiments.jobs import Failure, Job
+    from contig.experiments.jobs import Failure, Work
     from contig.experiments.rows import Row
+
+W = TypeVar("W", bound="Work")
 
 app = typer.Typer()
 
@@ -54,7 +56,7 @@ def repeat(
     from contig.experiments.rows import collect
 
     jobs = plan([recipe for path in recipes for recipe in read_recipes(path)], seeds, out)
-    rows = collect(jobs, _train(jobs, device, at_once))
+    rows = collect(jobs, work_through("trainings", jobs, device, at_once))
     if json:
         console.print_json([row.as_dict() for row in rows])
     else:
@@ -63,25 +65,18 @@ def repeat(
     _end(rows)
 
 
-def _train(jobs: Sequence[Job], device: str, at_once: int) -> list[Failure]:
+def work_through(what: str, jobs: Sequence[W], device: str, at_once: int) -> list[Failure[W]]:
     """Do what is not done, with a bar and a line for each that ends; those that failed."""
-    import json
-
     from contig.experiments.jobs import run_jobs
 
     waiting = sum(not job.done for job in jobs)
 
-    def ended(job: Job, reason: str | None) -> None:
+    def ended(job: W, reason: str | None) -> None:
         advance(1)
-        if reason is None:
-            found = json.loads((job.folder / "metrics.json").read_text())["transductive"]
-            told = f"AP {100 * found['ap']:.2f}" if "ap" in found else "done"
-        else:
-            told = f"failed: {reason}"
-        console.notice(f"{job.folder.name}: {told}")
+        console.notice(f"{job.name}: {job.told() if reason is None else f'failed: {reason}'}")
 
     try:
-        with console.bar("trainings", waiting) as advance:
+        with console.bar(what, waiting) as advance:
             return run_jobs(jobs, device=device, at_once=at_once, ended=ended)
     except KeyboardInterrupt:
         console.notice("nothing is lost: the same command goes on from here")
@@ -201,7 +196,8 @@ def compare(
         file: plan(lineup(file, stream, names, chosen, tuple(reading)), seeds, out)
         for file, stream in streams.items()
     }
-    failed = _train([job for some in jobs.values() for job in some], device, at_once)
+    planned = [job for some in jobs.values() for job in some]
+    failed = work_through("trainings", planned, device, at_once)
     contests = [_Contest(f, streams[f], seeds, at_once, collect(jobs[f], failed)) for f in streams]
     _keep(contests, out, csv, plot)
     if json:

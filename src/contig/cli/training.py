@@ -272,6 +272,9 @@ def evaluate(
             "--batch-size", metavar="N", min=1, show_default="the training's", help="Events scored at once."
         ),
     ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.json", help="Keep the result here too, as JSON.")
+    ] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -282,6 +285,10 @@ def evaluate(
     given = {"negatives": negatives, "candidates": candidates, "as_of": as_of, "seeds": seeds}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     result = open_run(run, device).evaluate(task, batch_size=batch_size, **options)
+    if out is not None:
+        from contig.files import write_json
+
+        write_json(out, result)
     if json:
         console.print_json(result)
         return

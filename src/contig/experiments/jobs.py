@@ -1,7 +1,8 @@
-"""Trainings to be done: planned over recipes and seeds, run each in a process of its own."""
+"""Work to be done, trainings above all: planned over recipes and seeds, each in a process of its own."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,13 +10,38 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from contig.errors import ConfigError, RunError
 from contig.experiments.recipes import Recipe
 from contig.models import model_class
-from contig.training.config import RunConfig
 from contig.training.folder import RunFolder
+
+
+class Work(Protocol):
+    """What a command does in a process of its own, and leaves behind as a file."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def done(self) -> bool: ...
+
+    @property
+    def log(self) -> Path:
+        """Where everything goes that the command says."""
+
+    def command(self, device: str) -> list[str]:
+        """The command that does it."""
+
+    def check(self) -> None:
+        """Refuse what cannot go well before anything is begun."""
+
+    def told(self) -> str:
+        """What came out, in a word."""
+
+
+W = TypeVar("W", bound=Work)
 
 
 @dataclass(frozen=True)
@@ -27,12 +53,15 @@ class Job:
     folder: Path
 
     @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
     def done(self) -> bool:
         return (self.folder / "metrics.json").exists()
 
     @property
     def log(self) -> Path:
-        """Where everything goes that the training says."""
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def command(self, device: str) -> list[str]:
@@ -46,15 +75,36 @@ class Job:
             *("--device", device, "--out", str(self.folder), *self.recipe.reading, *settings),
         ]
 
+    def check(self) -> None:
+        """A run that is there already must be what is asked for: results are found by their names."""
+        if not (self.folder / "config.json").exists():
+            return
+        folder = RunFolder(self.folder)
+        wanted = self.recipe.config(self.seed).as_dict()
+        there = folder.config().as_dict()
+        for part in ("options", "train"):
+            for name, value in there[part].items():
+                if wanted[part].get(name) != value:
+                    raise self._other_run(f"{name}={value}", f"{name}={wanted[part].get(name)}")
+        if self.recipe.fingerprint and folder.fingerprint() != self.recipe.fingerprint:
+            raise self._other_run("other events", f"those that {self.recipe.data} holds now")
 
-class Failure(NamedTuple):
-    """A training that did not come to its end, and why."""
+    def told(self) -> str:
+        found = json.loads((self.folder / "metrics.json").read_text())["transductive"]
+        return f"AP {100 * found['ap']:.2f}" if "ap" in found else "done"
 
-    job: Job
+    def _other_run(self, there: str, wanted: str) -> RunError:
+        return RunError(
+            f"{self.folder} holds a run with {there}, but asked for is {wanted}; give another --out, or "
+            "remove that run."
+        )
+
+
+class Failure(NamedTuple, Generic[W]):
+    """Work that did not come to its end, and why."""
+
+    job: W
     reason: str
-
-
-Ended = Callable[[Job, str | None], None]  # told of every training that ends; with the reason if it failed
 
 
 def plan(recipes: Sequence[Recipe], seeds: int, out: Path) -> list[Job]:
@@ -74,19 +124,20 @@ def plan(recipes: Sequence[Recipe], seeds: int, out: Path) -> list[Job]:
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[W],
     *,
     device: str = "auto",
     at_once: int = 1,
-    ended: Ended = lambda job, reason: None,
-) -> list[Failure]:
-    """Train what is not done yet, ``at_once`` at a time; what was interrupted is gone on with.
+    ended: Callable[[W, str | None], None] = lambda job, reason: None,
+) -> list[Failure[W]]:
+    """Do what is not done yet, ``at_once`` at a time; a training that was interrupted is gone on with.
 
-    A training that fails keeps no other from being done. Gives those that failed.
+    One that fails keeps no other from being done. Gives those that failed. ``ended`` is told of every one
+    that ends, with the reason if it failed.
     """
     for job in jobs:
-        _check_settings(job)
-    failures: list[Failure] = []
+        job.check()
+    failures: list[Failure[W]] = []
     shared = environment(at_once)
     with ThreadPoolExecutor(max_workers=at_once) as pool:
         futures = {pool.submit(_run, job, device, shared): job for job in jobs if not job.done}
@@ -118,31 +169,9 @@ def _cores() -> int:
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
-def _check_settings(job: Job) -> None:
-    """A run that is there already must be what is asked for: results are found by their names."""
-    if not (job.folder / "config.json").exists():
-        return
-    folder = RunFolder(job.folder)
-    wanted = RunConfig.of(job.recipe.model, {**job.recipe.settings, "seed": job.seed}).as_dict()
-    there = folder.config().as_dict()
-    for part in ("options", "train"):
-        for name, value in there[part].items():
-            if wanted[part].get(name) != value:
-                raise _other_run(job, f"{name}={value}", f"{name}={wanted[part].get(name)}")
-    if job.recipe.fingerprint and folder.fingerprint() != job.recipe.fingerprint:
-        raise _other_run(job, "other events", f"those that {job.recipe.data} holds now")
-
-
-def _other_run(job: Job, there: str, wanted: str) -> RunError:
-    return RunError(
-        f"{job.folder} holds a run with {there}, but asked for is {wanted}; give another --out, or remove "
-        "that run."
-    )
-
-
-def _run(job: Job, device: str, shared: dict[str, str]) -> str | None:
+def _run(job: Work, device: str, shared: dict[str, str]) -> str | None:
     """Do a job; why it failed, if it did."""
-    job.folder.parent.mkdir(parents=True, exist_ok=True)
+    job.log.parent.mkdir(parents=True, exist_ok=True)
     with job.log.open("a+") as file:
         begun = file.tell()
         command = job.command(device)

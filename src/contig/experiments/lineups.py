@@ -33,7 +33,7 @@ def lineup(
     data: str,
     stream: EventStream,
     models: Sequence[str],
-    settings: Mapping[str, str],
+    settings: Mapping[str, Any],
     reading: tuple[str, ...] = (),
 ) -> list[Recipe]:
     """Recipes for models on ``stream``, which is what ``data`` means when read with ``reading``'s words.
@@ -67,7 +67,7 @@ def _options(model: str) -> set[str]:
     return training | {f.name for f in fields(kind.options)}
 
 
-def _settings_of(model: str, settings: Mapping[str, str]) -> dict[str, Any]:
+def _settings_of(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     shared = {key: value for key, value in settings.items() if key in _options(model)}
     own = {key.removeprefix(f"{model}."): value for key, value in settings.items() if _owner(key) == model}
     return {**shared, **own}
@@ -78,7 +78,7 @@ def _owner(key: str) -> str:
     return key.rpartition(".")[0]
 
 
-def _check_names(models: Sequence[str], settings: Mapping[str, str]) -> None:
+def _check_names(models: Sequence[str], settings: Mapping[str, Any]) -> None:
     known = set().union(*map(_options, models))
     for key in settings:
         name, owner = key.rpartition(".")[2], _owner(key)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from contig.errors import ConfigError
+from contig.training.config import RunConfig
 
 PLAIN = "as given"
 
@@ -36,6 +37,10 @@ class Recipe:
         words = [*file, data, self.model] + ([self.variant] if self.variant != PLAIN else [])
         return "-".join("".join(c if c.isalnum() else "-" for c in word) for word in words)
 
+    def config(self, seed: int) -> RunConfig:
+        """Everything that decides the numbers of a training of it, but the events."""
+        return RunConfig.of(self.model, {**self.settings, "seed": seed})
+
 
 def read_recipes(path: str | Path) -> list[Recipe]:
     """The recipe of a file and its variants, the plain one first."""
@@ -56,3 +61,12 @@ def read_recipes(path: str | Path) -> list[Recipe]:
             f'{path} is not a recipe ({error}); it is JSON like {{"data": "collegemsg", "model": "contig", '
             '"settings": {"lr": 0.0003}}.'
         ) from error
+
+
+def find_recipe(folder: Path, data: str, model: str) -> Recipe | None:
+    """The recipe of a model on a stream: ``DATA-MODEL.json``, or ``DATA.json`` where it is of that model."""
+    for name in (f"{data}-{model}", data):
+        path = folder / f"{name}.json"
+        if path.exists() and (recipe := read_recipes(path)[0]).model == model:
+            return recipe
+    return None

@@ -57,7 +57,7 @@ class Row:
     inductive: dict[str, Spread]
     cost: Cost
     about: dict[str, Any]  # hardware, batch_size, protocol, and what the peak of memory is of
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[Failure[Job], ...] = ()
 
     @property
     def label(self) -> str:
@@ -85,7 +85,7 @@ class Row:
         }
 
 
-def collect(jobs: Sequence[Job], failures: Sequence[Failure] = ()) -> list[Row]:
+def collect(jobs: Sequence[Job], failures: Sequence[Failure[Job]] = ()) -> list[Row]:
     """One row for each recipe of which a run is done or has failed."""
     rows = []
     for name in dict.fromkeys(job.recipe.name for job in jobs):
@@ -97,7 +97,7 @@ def collect(jobs: Sequence[Job], failures: Sequence[Failure] = ()) -> list[Row]:
     return rows
 
 
-def _row(recipe: Recipe, results: list[dict[str, Any]], failures: tuple[Failure, ...]) -> Row:
+def _row(recipe: Recipe, results: list[dict[str, Any]], failures: tuple[Failure[Job], ...]) -> Row:
     spreads = {
         selection: {m: Spread.of([r[selection].get(m, nan) for r in results]) for m in MEASURES}
         for selection in SELECTIONS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contig.plots.comparisons import Contestant, comparison
 from contig.plots.learning import learning_curve
+from contig.plots.panels import Curve, Pair, Panel, curves, pairs
 from contig.plots.streams import overview
-from contig.plots.style import PART_COLOURS, SET_COLOURS, SIDE_COLOURS, check_target, save
+from contig.plots.style import PART_COLOURS, SET_COLOURS, SIDE_COLOURS, check_target, inline_svg, save
 from contig.plots.trajectories import trajectory
 
 __all__ = [
@@ -13,10 +14,16 @@ __all__ = [
     "SET_COLOURS",
     "SIDE_COLOURS",
     "Contestant",
+    "Curve",
+    "Pair",
+    "Panel",
     "check_target",
     "comparison",
+    "curves",
+    "inline_svg",
     "learning_curve",
     "overview",
+    "pairs",
     "save",
     "trajectory",
 ]

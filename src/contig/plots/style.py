@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +79,27 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> None:
         ) from error
     finally:
         part.unlink(missing_ok=True)
+
+
+def inline_svg(figure: Figure, name: str) -> str:
+    """A figure as an ``svg`` element to stand in a page, its ids beginning with ``name``.
+
+    The colours of text, lines and ground are the page's ``--ink``, ``--soft``, ``--grid`` and ``--card``, so
+    that they follow its light or dark. It refers to nothing outside itself.
+    """
+    file = StringIO()
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}-", svg)
+    variables = {INK: "--ink", SOFT: "--soft", GRID: "--grid", "#ffffff": "--card"}
+    for colour, variable in variables.items():
+        svg = svg.replace(colour, f"var({variable})")
+    return svg.strip()
 
 
 @contextmanager

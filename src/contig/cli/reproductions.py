@@ -1,0 +1,187 @@
+"""The command that makes the paper's tables and figures again: ``reproduce``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contig.cli import console
+from contig.cli.data import Json
+from contig.cli.experiments import AtOnce, work_through
+from contig.cli.folders import Device
+
+if TYPE_CHECKING:
+    from contig.experiments.grids import Table
+    from contig.experiments.jobs import Failure
+    from contig.experiments.studies import Plan
+
+app = typer.Typer()
+
+QUICK_SEEDS, FULL_SEEDS = 1, 3
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig reproduce all --quick", "all of it, small; minutes on two cores"),
+        ("contig reproduce table2 --datasets mooc --models contig,tgn", "a part of one"),
+        ("contig reproduce all --at-once 9 --device cuda", "the real thing on a GPU"),
+        ("contig reproduce all --only-done", "what there is so far"),
+    )
+)
+def reproduce(
+    what: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WHAT...",
+            show_default=False,
+            help="table2, table3, table4, fig3, fig4, fig5, fig6 or all.",
+        ),
+    ],
+    datasets: Annotated[
+        str | None,
+        typer.Option(
+            "--datasets",
+            metavar="NAME,NAME",
+            show_default="the paper's that are on this machine",
+            help="Names or files of streams, with commas between.",
+        ),
+    ] = None,
+    models: Annotated[
+        str, typer.Option("--models", metavar="NAME,NAME", help="Which models, with commas between; or all.")
+    ] = "all",
+    rules: Annotated[
+        bool, typer.Option("--rules/--no-rules", help="Whether rules that learn nothing stand beside.")
+    ] = True,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds", metavar="N", min=1, show_default="3; 1 if quick", help="How many seeds, from 0."
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="The beginning of each stream, few epochs, small models.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FOLDER",
+            show_default="runs/reproduce or runs/reproduce-quick",
+            help="Where runs, tables, figures and the report are kept.",
+        ),
+    ] = None,
+    configs: Annotated[
+        Path,
+        typer.Option(
+            "--configs", metavar="FOLDER", help="Recipes: DATA.json (of contig) or DATA-MODEL.json."
+        ),
+    ] = Path("configs"),
+    device: Device = "auto",
+    at_once: AtOnce = 1,
+    any_code: Annotated[
+        bool, typer.Option("--any-code", help="Count runs that another version of the code has done.")
+    ] = False,
+    only_done: Annotated[
+        bool, typer.Option("--only-done", help="Train and measure nothing; show what is done.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Make the paper's tables and figures again, each number beside the paper's.
+
+    FOLDER gets every table as .txt, .csv, .tex and .md, every figure as .png and .svg, and report.html.
+
+    What is done is not done again; after Ctrl-C the same command goes on.
+    """
+    from contig.experiments.lineups import chosen_models
+    from contig.experiments.sources import at_hand, named_sources, open_source
+    from contig.experiments.studies import FULL, QUICK, Study, chosen_items, make_plan
+
+    scale = QUICK if quick else FULL
+    folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
+    items, names = chosen_items(what), tuple(chosen_models(models, rules))
+    if not configs.is_dir():
+        console.notice(f"--configs {configs} is no folder: every model trains under its own defaults")
+    wanted = at_hand() if datasets is None else named_sources(datasets)
+    with console.status("reading the streams"):
+        sources = tuple(open_source(name, scale.events, folder / "data") for name in wanted)
+        study = Study(
+            items,
+            sources,
+            names,
+            seeds or (QUICK_SEEDS if quick else FULL_SEEDS),
+            folder,
+            scale,
+            configs,
+            any_code,
+            as_paper=datasets is None,
+        )
+        plan = make_plan(study)
+    failed = [] if only_done else _do(plan, device, at_once)
+    tables = _keep(plan, failed)
+    if json:
+        console.print_json([line for table in tables for line in table.lines()])
+    else:
+        _show(tables)
+    console.notice(f"tables, figures and the report are in {folder / 'report.html'} and beside it")
+    for line in failed:
+        console.error(line)
+    if failed:
+        raise typer.Exit(2)
+
+
+def _do(plan: Plan, device: str, at_once: int) -> list[str]:
+    """Train and measure what is not done; what failed, a line each."""
+    alone = work_through("timings", plan.timings, device, 1)  # beside others an epoch takes longer
+    trained = work_through("trainings", plan.trainings, device, at_once)
+    asked = work_through("evaluations", plan.measurements, device, at_once)
+    return [*map(_told, alone), *map(_told, trained), *map(_told, asked)]
+
+
+def _told(failure: Failure[Any]) -> str:
+    return f"{failure.job.name} failed: {failure.reason} (all it said: {failure.job.log})"
+
+
+def _keep(plan: Plan, failed: Sequence[str]) -> list[Table]:
+    """Write tables, figures and the report."""
+    from contig import plots
+    from contig.experiments.figures import figure
+    from contig.experiments.findings import tables
+    from contig.experiments.grids import FORMS
+    from contig.experiments.report import report
+
+    made, facts, pictures = tables(plan), _facts(plan), {}
+    for table in made:
+        for ending, form in FORMS.items():
+            _write(plan.study.out / f"{table.name}.{ending}", form(table))
+        if (drawn := figure(table, facts)) is not None:
+            for ending in ("png", "svg"):
+                plots.save(drawn, plan.study.out / f"{table.name}.{ending}")
+        if (bare := figure(table, None)) is not None:
+            pictures[table.name] = plots.inline_svg(bare, table.name)
+    _write(plan.study.out / "report.html", report(plan, made, pictures, failed))
+    return made
+
+
+def _facts(plan: Plan) -> list[str]:
+    from contig.experiments.report import hardware
+
+    seeds = plan.study.seeds
+    spread = f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed"
+    return [spread, *hardware(plan)]
+
+
+def _write(path: Path, text: str) -> None:
+    from contig.files import replacing
+
+    with replacing(path) as part:
+        part.write_text(text, "utf-8")
+
+
+def _show(tables: Sequence[Table]) -> None:
+    from contig.experiments.grids import as_text
+
+    for table in tables:
+        console.out().print(as_text(table), soft_wrap=True, markup=False)

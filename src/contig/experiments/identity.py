@@ -1,0 +1,49 @@
+"""Which run is which: known by its config, its events and the code that trains it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+
+from contig import __version__
+from contig.experiments.recipes import Recipe
+
+SHORT = 8  # hexadecimal digits in a folder's name
+
+# Imports point one way, so what these hold decides no number of a training or an evaluation.
+APART = ("plots", "experiments", "live", "cli")
+
+
+@cache
+def code_version(package: Path = Path(__file__).parents[1]) -> str:
+    """The package's version and a checksum of every source file that decides a run's numbers.
+
+    A changed comment counts as a change: better a run too many than one of unknown code.
+    """
+    digest = hashlib.sha256(__version__.encode())
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package)
+        if name.parts[0] not in APART:
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
+    return f"{__version__}-{digest.hexdigest()[:SHORT]}"
+
+
+def run_key(recipe: Recipe, seed: int) -> str:
+    """What a run is of, whatever the code: its config and its events."""
+    content = json.dumps([recipe.config(seed).as_dict(), recipe.fingerprint], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:SHORT]
+
+
+def run_folder(recipe: Recipe, seed: int, runs: Path, any_code: bool = False) -> Path:
+    """Where a run is kept: changed config, events or code mean another folder.
+
+    ``any_code`` takes a finished run of other code, the latest, where this code has none.
+    """
+    stem = f"{recipe.name}-{seed}-{run_key(recipe, seed)}"
+    ours = runs / f"{stem}-{code_version().rpartition('-')[2]}"
+    if not any_code or (ours / "metrics.json").exists():
+        return ours
+    others = [folder for folder in runs.glob(f"{stem}-*/") if (folder / "metrics.json").exists()]
+    return max(others, key=lambda folder: (folder / "metrics.json").stat().st_mtime, default=ours)

@@ -1,0 +1,228 @@
+"""What each table and figure of the paper asks for: which runs, and what is measured on them.
+
+The runs of link prediction are shared: trained once, they serve Table 2, Table 3, Fig. 3 and Fig. 4, and
+the one under a recipe's own settings is the full model of Table 4 and the middle of every curve of Fig. 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from contig.datasets import open_stream
+from contig.errors import ConfigError, unknown
+from contig.experiments.evaluations import Evaluation
+from contig.experiments.identity import run_folder
+from contig.experiments.jobs import Job
+from contig.experiments.lineups import lineup
+from contig.experiments.paper import paper, shown_on
+from contig.experiments.recipes import Recipe, find_recipe
+from contig.experiments.sources import Source
+from contig.models import model_class
+
+ITEMS = ("table2", "table3", "table4", "fig3", "fig4", "fig5", "fig6")
+FOCUS = "contig"  # the paper's model, of which Table 4, Fig. 5 and Fig. 6 are
+RIVAL = "tgn"  # what the paper measures its gains against
+FULL_MODEL = "nothing"  # is left out
+
+TASKS: Mapping[str, str] = {"table3": "classify", "fig3": "recommend", "fig4": "intervals"}
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done: the paper's experiments, or a small likeness of them."""
+
+    name: str
+    settings: Mapping[str, Any]  # of every model that has them
+    sweeps: Mapping[str, tuple[float, ...]]  # Fig. 5: values of each option
+    sizes: tuple[int, ...]  # Fig. 6: events of the synthetic streams
+    timing: Mapping[str, Any]  # Fig. 6: settings
+    decoders: int = 5  # Table 3: of each run
+    events: int | None = None  # of a stream at most
+    sweep_streams: int | None = None
+    warning: str = ""
+
+
+FULL = Scale(
+    "full",
+    settings={},
+    sweeps={
+        "horizon": (0.6, 0.8, 1.0, 1.2, 1.4, 1.6),
+        "neighbors": (5, 10, 15, 20, 25),
+        "heads": (1, 2, 4),
+        "dim": (16, 64, 128, 172, 256),
+        "time_dim": (16, 64, 128, 172, 256),
+    },
+    sizes=(20_000, 50_000, 100_000, 200_000, 400_000),
+    timing={"epochs": 3},
+)
+QUICK_SETTINGS = {"epochs": 8, "dim": 32, "time_dim": 32, "neighbors": 5}
+QUICK = Scale(
+    "quick",
+    settings=QUICK_SETTINGS,
+    sweeps={
+        "horizon": (0.6, 1.0, 1.6),
+        "neighbors": (2, 5, 10),
+        "heads": (1, 2, 4),
+        "dim": (8, 32, 64),
+        "time_dim": (8, 32, 64),
+    },
+    sizes=(2000, 4000, 8000, 16_000),
+    timing=QUICK_SETTINGS,
+    decoders=2,
+    events=6000,
+    sweep_streams=1,
+    warning="QUICK: the first 6,000 events of each stream, 8 epochs, width 32. It shows that everything "
+    "runs; its numbers are not the paper's experiment.",
+)
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is wanted."""
+
+    items: tuple[str, ...]
+    sources: tuple[Source, ...]
+    models: tuple[str, ...]
+    seeds: int
+    out: Path
+    scale: Scale = FULL
+    configs: Path = Path("configs")
+    any_code: bool = False
+    as_paper: bool = True  # each item on the paper's streams for it, where the user names none
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All there is to do, by what it is for; one run may stand in several places."""
+
+    study: Study
+    lineups: dict[str, list[Job]] = field(default_factory=dict)  # by stream
+    ablations: dict[str, list[Job]] = field(default_factory=dict)
+    sweeps: dict[str, dict[str, list[Job]]] = field(default_factory=dict)  # by stream and option
+    timings: list[Job] = field(default_factory=list)  # to be alone on the machine
+    evaluations: dict[str, dict[str, list[Evaluation]]] = field(default_factory=dict)  # by item and stream
+
+    @property
+    def trainings(self) -> list[Job]:
+        """Every run once, without the timings."""
+        swept = [jobs for options in self.sweeps.values() for jobs in options.values()]
+        groups: Iterable[list[Job]] = [*self.lineups.values(), *self.ablations.values(), *swept]
+        return list({job.folder: job for jobs in groups for job in jobs}.values())
+
+    @property
+    def measurements(self) -> list[Evaluation]:
+        """Every evaluation of a run that is done."""
+        groups = [some for streams in self.evaluations.values() for some in streams.values()]
+        return [one for some in groups for one in some if one.job.done]
+
+
+def chosen_items(names: Sequence[str]) -> tuple[str, ...]:
+    """Items in the paper's order; ``all`` is every one."""
+    for name in names:
+        if name not in (*ITEMS, "all"):
+            raise ConfigError(unknown("table or figure", name, (*ITEMS, "all")))
+    return tuple(item for item in ITEMS if item in names or "all" in names)
+
+
+def make_plan(study: Study) -> Plan:
+    """The runs and evaluations that the study asks for."""
+    plan = Plan(study)
+    for source in study.sources:
+        wanted = [item for item in study.items if _applies(item, source, study)]
+        if models := _models_for(wanted, study):
+            plan.lineups[source.name] = _jobs(study, _recipes(study, source, models))
+        for item in wanted:
+            if item in TASKS:
+                jobs = plan.lineups[source.name]
+                plan.evaluations.setdefault(item, {})[source.name] = _evaluations(item, jobs, study.scale)
+        if {"table4", "fig5"} & set(wanted):
+            [base] = _recipes(study, source, [FOCUS])
+            if "table4" in wanted:
+                plan.ablations[source.name] = _jobs(study, _ablations(base))
+            if "fig5" in wanted and len(plan.sweeps) != study.scale.sweep_streams:
+                plan.sweeps[source.name] = {
+                    option: _jobs(study, _sweep(base, option, values))
+                    for option, values in study.scale.sweeps.items()
+                }
+    if "fig6" in study.items:
+        plan.timings.extend(_timings(study))
+    return plan
+
+
+def _applies(item: str, source: Source, study: Study) -> bool:
+    if item == "fig6" or (item == "table3" and not source.labelled):
+        return False
+    return not study.as_paper or source.name in shown_on(item) or source.name not in shown_on("table2")
+
+
+def _models_for(items: Sequence[str], study: Study) -> list[str]:
+    """Table 3 is of embeddings, which rules have none of; the rest is of every model."""
+    if {"table2", "fig3", "fig4"} & set(items):
+        return list(study.models)
+    return [name for name in study.models if model_class(name).learns and "table3" in items]
+
+
+def _recipes(study: Study, source: Source, models: Sequence[str]) -> list[Recipe]:
+    """Each model under the recipe there is for it on this stream, else under its defaults."""
+    shared = dict(study.scale.settings)
+    known = {name for model in models for name in _option_names(model)}
+    settings: dict[str, Any] = {name: value for name, value in shared.items() if name in known}
+    for model in models:
+        recipe = find_recipe(study.configs, source.name, model)
+        own = {} if recipe is None else recipe.settings
+        settings |= {f"{model}.{key}": value for key, value in own.items() if key not in shared}
+    return lineup(source.file, source.stream, models, settings, source.reading)
+
+
+def _option_names(model: str) -> set[str]:
+    config = Recipe("", model).config(0).as_dict()
+    return {*config["options"], *config["train"]}
+
+
+def _jobs(study: Study, recipes: Sequence[Recipe]) -> list[Job]:
+    return [
+        Job(recipe, seed, run_folder(recipe, seed, study.out / "runs", study.any_code))
+        for recipe in recipes
+        for seed in range(study.seeds if model_class(recipe.model).learns else 1)
+    ]
+
+
+def _changed(base: Recipe, variant: str, **changes: Any) -> Recipe:
+    """A recipe with some settings changed; where that changes nothing, the base itself, to share its run."""
+    recipe = replace(base, settings={**base.settings, **changes}, variant=variant)
+    return base if recipe.config(0) == base.config(0) else recipe
+
+
+def _ablations(base: Recipe) -> list[Recipe]:
+    parts = [part for part in paper()["table4"]["without"] if part != FULL_MODEL]
+    return [*(_changed(base, f"without {part}", without=(part,)) for part in parts), base]
+
+
+def _sweep(base: Recipe, option: str, values: Sequence[float]) -> list[Recipe]:
+    own = getattr(base.config(0).model_options, option)
+    return [_changed(base, f"{option} {value:g}", **{option: value}) for value in sorted({*values, own})]
+
+
+def _evaluations(item: str, jobs: Sequence[Job], scale: Scale) -> list[Evaluation]:
+    if item != "table3":
+        return [Evaluation(job, TASKS[item]) for job in jobs]
+    options = (("seeds", str(scale.decoders)),)
+    return [Evaluation(job, TASKS[item], options) for job in jobs if model_class(job.recipe.model).learns]
+
+
+def _timings(study: Study) -> list[Job]:
+    jobs = []
+    for size in study.scale.sizes:
+        name = f"synthetic:{size}"
+        [base] = lineup(name, open_stream(name), [FOCUS], study.scale.timing)
+        recipe = replace(base, variant="timing")
+        jobs.append(Job(recipe, 0, run_folder(recipe, 0, study.out / "runs", study.any_code)))
+    return jobs
+
+
+def swept_value(recipe: Recipe, option: str) -> float:
+    """Where a run stands on a curve of Fig. 5."""
+    return float(getattr(recipe.config(0).model_options, option))

@@ -1,0 +1,31 @@
+"""What a reader is told about the numbers follows from the study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from studied import SCALE, planned
+
+from contig.experiments.caveats import not_comparable, protocol
+
+
+def test_what_is_not_comparable(tmp_path: Path) -> None:
+    told = " ".join(not_comparable(planned(tmp_path)))
+    assert "wikipedia: 0 features here, 172 in the paper." in told
+    assert "Not run here: reddit, collegemsg." in told
+    assert "Seeds 0 to 2 here, 10 runs in the paper" in told
+    assert "lr 0.0003 (paper: 0.0001)" in told
+    assert "dim " not in told  # it is the paper's
+    assert "synthetic" in told
+    assert "synthetic" not in " ".join(not_comparable(planned(tmp_path, "table2")))
+
+
+def test_one_seed_and_a_small_scale_are_told(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    small = replace(SCALE, warning="QUICK: small", settings={"dim": 8})
+    plan = planned(tmp_path, "table2", seeds=1, scale=small)
+    told = " ".join(not_comparable(plan))
+    assert "QUICK: small" in told
+    assert "dim 8 (paper: 172)" in told
+    assert "Seed 0 alone" in " ".join(protocol(plan.study))

@@ -1,0 +1,60 @@
+"""The streams of a reproduction: the beginning of a stream is exactly that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contig.datasets import open_stream
+from contig.errors import ConfigError
+from contig.events import EventStream
+from contig.experiments import sources
+from contig.experiments.sources import Source, named_sources, open_source
+
+
+@pytest.mark.parametrize("bipartite", [True, False])
+def test_the_beginning_of_a_stream(bipartite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    whole = EventStream.from_arrays(
+        [f"n{i}" for i in rng.integers(0, 9, 50)],
+        [f"n{i}" for i in rng.integers(5, 20, 50)],
+        np.sort(rng.integers(0, 70, 50)),
+        label=rng.integers(0, 2, 50),
+        edge_features=rng.random((50, 3)),
+        bipartite=bipartite,
+    )
+    real = open_stream
+    monkeypatch.setattr(sources, "open_stream", lambda name, **o: whole if name == "x" else real(name, **o))
+    source = open_source("x", 30, tmp_path)
+    cut = source.stream
+    assert (len(cut), cut.bipartite, source.whole) == (30, bipartite, False)
+    for side in ("src", "dst"):
+        before, after = (s.ids.labels[getattr(s, side)].tolist() for s in (whole, cut))
+        assert after == before[:30]
+    assert cut.t.tolist() == whole.t[:30].tolist()
+    assert cut.label is not None
+    assert whole.label is not None
+    assert cut.label.tolist() == whole.label[:30].tolist()
+    np.testing.assert_allclose(cut.edge_features, whole.edge_features[:30])  # type: ignore[arg-type, index]
+    again = open_stream(source.file, bipartite=source.reading == ("--bipartite",))
+    assert again.fingerprint() == cut.fingerprint()  # what the runs will read
+    assert open_source("x", 50, tmp_path).stream is whole
+
+
+def test_what_differs_from_the_papers_stream() -> None:
+    stream = EventStream.from_arrays([1, 2], [3, 4], [0, 1], edge_features=np.ones((2, 5)))
+    told = Source("wikipedia", stream, "wikipedia").differences()
+    assert told == [
+        "wikipedia: 2 events here, 157,474 in the paper.",
+        "wikipedia: 4 nodes here, 9,227 in the paper.",
+        "wikipedia: 5 features here, 172 in the paper.",
+    ]
+    assert Source("own", stream, "own.csv").differences() == ["own is none of the paper's streams."]
+
+
+def test_names_with_commas_between() -> None:
+    assert named_sources("mooc, own.csv,mooc") == ["mooc", "own.csv"]
+    with pytest.raises(ConfigError, match="--datasets"):
+        named_sources(" ,")
