@@ -144,7 +144,9 @@ def test_the_data_layer_does_without_heavy_packages() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["inspect"], ["datasets"], ["train"], ["trajectory"], ["compare"]], ids=" ".join
+    "command",
+    [[], ["inspect"], ["datasets"], ["train"], ["trajectory"], ["compare"], ["bench"]],
+    ids=" ".join,
 )
 def test_help_does_without_heavy_packages(command: list[str]) -> None:
     assert loaded_by("-m", "contig", *command, "--help") & HEAVY == set()

@@ -164,9 +164,9 @@ def at_once(device: torch.device) -> int:
 def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """The distinct ids and each id's place among them: compute once per node, not per mention.
 
-    On a GPU shapes must not depend on data. Where it is known that there are at most ``room`` of them,
-    they come in that many places, the last ones filled up with node 0; else the ids come back as they
-    are, or all nodes where there are fewer of those.
+    For reading alone: on a GPU shapes must not depend on data, and nodes that are not named may come
+    along. Where it is known that at most ``room`` are, they come in that many places, the last ones
+    filled up with node 0; else the ids come back as they are, or all nodes where there are fewer.
     """
     if ids.is_cuda:
         if room is not None and room < min(num_nodes, len(ids)):
@@ -179,6 +179,11 @@ def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tens
     found = (place == 0).nonzero().squeeze(1)
     place[found] = torch.arange(len(found))
     return found, place[ids]
+
+
+def named(ids: Tensor, num_nodes: int) -> Tensor:
+    """The nodes that are named and no others, for writing to them; on a GPU some several times."""
+    return ids if ids.is_cuda else distinct(ids, num_nodes)[0]
 
 
 def _packed(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
