@@ -176,8 +176,8 @@ def scripted(patch: pytest.MonkeyPatch, stream: EventStream, precision: list[flo
     report, said = fitting.link_report, iter(precision)
     first_val = chronological_split(stream).val[0]
 
-    def told(stream: Any, split: Any, events: Any, *rest: Any) -> Any:
-        real = report(stream, split, events, *rest)
+    def told(stream: Any, split: Any, events: Any, *rest: Any, **named: Any) -> Any:
+        real = report(stream, split, events, *rest, **named)
         return real | {"transductive": {"ap": next(said), "auc": 0.5}} if events[0] == first_val else real
 
     patch.setattr(fitting, "link_report", told)
