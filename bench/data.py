@@ -12,14 +12,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -30,9 +27,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
-from torch_geometric.nn.models.tgn import LastNeighborLoader
 
 from contig.events import Array, EventStream
+from contig.experiments.benchmarks.lookups import batches, run_history, run_loader, stream_columns
+from contig.experiments.benchmarks.measuring import load, processor, versions
 from contig.history import History
 from contig.readers import read_events
 from contig.synthetic import synthetic
@@ -156,11 +154,6 @@ def appending(stream: EventStream, repeats: int) -> Iterator[Measurement]:
         yield rate(f"append, {size:,} at a time", "events/s", count, work, repeats)
 
 
-def stream_columns(stream: EventStream) -> tuple[Tensor, Tensor, Tensor]:
-    src, dst, t = (torch.from_numpy(x.copy()) for x in (stream.src, stream.dst, stream.t))
-    return src, dst, t
-
-
 # -- lookups ---------------------------------------------------------------------------------------
 
 
@@ -235,60 +228,22 @@ def lookups(
         yield against(name, "queries/s", amount, ours, "Python loop", loop, repeats, aim=">= 50")
 
 
-@dataclass(frozen=True)
-class Batch:
-    src: Tensor
-    dst: Tensor
-    t: Tensor
-    nodes: Tensor  # the distinct ones of both ends
-    now: Tensor  # the first event's time, for each of them
-
-
-def batches(stream: EventStream, size: int = BATCH) -> list[Batch]:
-    parts = (x.split(size) for x in stream_columns(stream))
-    made = []
-    for src, dst, t in zip(*parts, strict=True):
-        nodes = torch.cat([src, dst]).unique()
-        made.append(Batch(src, dst, t, nodes, t[0].expand(len(nodes))))
-    return made
-
-
-def run_loader(stream: EventStream, parts: list[Batch], k: int = K) -> list[Tensor]:
-    """The peer: ask about the present of each batch's nodes, then take the batch in."""
-    loader = LastNeighborLoader(stream.num_nodes, size=k)
-    found = []
-    for part in parts:
-        found.append(loader(part.nodes)[2])
-        loader.insert(part.src, part.dst)
-    return found
-
-
-def run_history(history: History, parts: list[Batch], k: int = K, *, append: bool) -> list[Tensor]:
-    found = []
-    for part in parts:
-        answer = history.before(part.nodes, part.now, k)
-        found.append(answer.event[answer.mask])
-        if append:
-            history.append(part.src, part.dst, part.t)
-    return found
-
-
 def present(stream: EventStream, repeats: int) -> Iterator[Measurement]:
     """The only question the peer can answer, the last neighbours as of now, over the whole stream.
 
     Its answer also relabels the nodes; it forgets what is older and cannot be asked about the past.
     """
-    parts, whole = batches(stream), History.from_stream(stream)
+    parts, whole = batches(stream, BATCH), History.from_stream(stream)
     dtype = whole.events["t"].dtype
 
     def ours() -> None:
-        run_history(whole, parts, append=False)
+        run_history(whole, parts, K, append=False)
 
     def growing() -> None:
-        run_history(History.empty(stream.num_nodes, time_dtype=dtype), parts, append=True)
+        run_history(History.empty(stream.num_nodes, time_dtype=dtype), parts, K, append=True)
 
     def peer() -> None:
-        run_loader(stream, parts)
+        run_loader(stream, parts, K)
 
     name, told = f"neighbours now, batches of {BATCH}", "PyG LastNeighborLoader, query + insert"
     yield against(f"{name}: query", "events/s", len(stream), ours, told, peer, repeats)
@@ -314,16 +269,11 @@ def measure(events: int, repeats: int) -> Iterator[Measurement]:
 
 def surroundings() -> dict[str, str]:
     """What the numbers were taken on."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text().splitlines() if path.is_file() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
         "command": " ".join(["python", *sys.argv]),
-        "cpu": f"{models[0] if models else platform.processor()}, {os.cpu_count()} cores",
-        "load": f"{os.getloadavg()[0]:.1f} before the run",
-        "versions": ", ".join(
-            f"{name} {version(name)}" for name in PACKAGES if find_spec(name.replace("-", "_"))
-        ),
+        "cpu": processor(),
+        "load": f"{load()} before the run",
+        "versions": ", ".join(f"{name} {number}" for name, number in versions(PACKAGES).items()),
         "lookups on": str(lookup_stream().origin),
     }
 

@@ -74,12 +74,12 @@ def with_events(stream: EventStream, order: NDArray[np.int64]) -> EventStream:
 
 
 def shape_of(stream: EventStream) -> DataShape:
-    return DataShape(stream.edge_width, None)
+    return DataShape(stream.edge_width, None, stream.num_nodes)
 
 
 # -- models -------------------------------------------------------------------------------------------
 
-TINY = {"dim": 6, "time_dim": 4, "neighbors": 3, "heads": 2}
+TINY = {"dim": 6, "hidden": 5, "time_dim": 4, "neighbors": 3, "heads": 2, "refresh": 3}
 
 # Every registered model, and every choice that changes how a model reads the past.
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -91,7 +91,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "edgebank-window": ("edgebank", {"window": 7.5}),
     "popularity-window": ("popularity", {"window": 7.5}),
 }
-STATES_ALONE = {"contig-without-transform", "jodie", "dyrep"}  # an embedding looks up no past events
+# an embedding knows the past up to the batch: through states alone, or a graph that is renewed now and then
+UP_TO_THE_BATCH = {"contig-without-transform", "jodie", "dyrep", "gae", "vgae"}
+FROZEN = {"ctdne"}  # vectors are weights: events after training make none
 COUPLED = {"contig-batch"}  # the queries of one call share a graph, so they answer for one another
 
 

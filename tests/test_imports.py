@@ -145,7 +145,7 @@ def test_the_data_layer_does_without_heavy_packages() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["inspect"], ["datasets"], ["train"], ["trajectory"], ["compare"], ["reproduce"]],
+    [[], ["inspect"], ["datasets"], ["train"], ["trajectory"], ["compare"], ["bench"], ["reproduce"]],
     ids=" ".join,
 )
 def test_help_does_without_heavy_packages(command: list[str]) -> None:

@@ -1,23 +1,22 @@
-"""Rows taken where they are used against rows taken first, in loops and in torch, gradients included."""
+"""Attention over rows in place, in loops and in torch, against one query at a time, gradients included."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
 from contig.layers import Rows, rows
-from contig.layers.rows import dot, mix
+from contig.layers.rows import attend
 
-HEADS, QUERIES, K, WIDTH, TABLE = 2, 5, 4, 7, 6
+HEADS, QUERIES, K = 2, 5, 4
+WIDTHS, TABLES = (7, 3), (6, 9)
 
 
 @pytest.fixture(params=["loops", "torch"])
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "torch":
-        monkeypatch.setattr(rows, "_in_loops", lambda x: False)
+        monkeypatch.setattr(rows, "HAS_NUMBA", False)
 
 
 @pytest.fixture(params=[1, 3])
@@ -28,59 +27,73 @@ def threads(request: pytest.FixtureRequest) -> object:
     torch.set_num_threads(before)
 
 
-def problem(seed: int = 0) -> tuple[Tensor, Tensor, Rows, Tensor]:
-    """What is asked, weights, rows that name some of the table several times, and a mask with holes."""
+def problem(seed: int = 0) -> tuple[list[Tensor], list[Rows], Tensor]:
+    """Two tables, some of whose rows are named several times, and a mask with holes and an empty query."""
     draw = torch.Generator().manual_seed(seed)
-    asked = torch.randn(HEADS, QUERIES, WIDTH, generator=draw, dtype=torch.float64, requires_grad=True)
-    weights = torch.randn(HEADS, QUERIES, K, generator=draw, dtype=torch.float64, requires_grad=True)
-    table = torch.randn(TABLE, WIDTH, generator=draw, dtype=torch.float64, requires_grad=True)
-    at = torch.randint(0, TABLE, (QUERIES, K), generator=draw)
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=draw, dtype=torch.float64).requires_grad_()
+
+    asked = [random(HEADS, QUERIES, width) for width in WIDTHS]
+    keys = [
+        Rows(random(size, width), torch.randint(0, size, (QUERIES, K), generator=draw))
+        for size, width in zip(TABLES, WIDTHS, strict=True)
+    ]
     mask = torch.rand(QUERIES, K, generator=draw) < 0.7
     mask[1] = False
-    return asked, weights, Rows(table, at), mask
+    return asked, keys, mask
 
 
 def one_by_one(
-    term: Callable[[int, int, int], Tensor], mask: Tensor, zero: Tensor
-) -> list[list[list[Tensor]]]:
-    return [
-        [[term(h, q, j) if mask[q, j] else zero for j in range(K)] for q in range(QUERIES)]
-        for h in range(HEADS)
-    ]
+    asked: list[Tensor], keys: list[Rows], mask: Tensor, keep: Tensor | None = None
+) -> list[Tensor]:
+    """Query by query and head by head, over the rows that count."""
+    taken = [key.table[key.at] for key in keys]
+    results = [torch.zeros(HEADS, QUERIES, key.width, dtype=torch.float64) for key in keys]
+    for h in range(HEADS):
+        for q in range(QUERIES):
+            seen = [j for j in range(K) if mask[q, j]]
+            if not seen:
+                continue
+            scores = torch.stack(
+                [sum(a[h, q] @ z[q, j] for a, z in zip(asked, taken, strict=True)) for j in seen]
+            )
+            weights = torch.softmax(scores, dim=0)
+            for part, z in enumerate(taken):
+                for w, j in zip(weights, seen, strict=True):
+                    share = w if keep is None else w * keep[h, q, j]
+                    place = torch.zeros(HEADS, QUERIES, 1, dtype=torch.float64)
+                    place[h, q] = 1
+                    results[part] = results[part] + place * share * z[q, j]
+    return results
 
 
 @pytest.mark.usefixtures("route", "threads")
-def test_dot_against_one_product_at_a_time() -> None:
-    asked, _, (table, at), mask = problem()
-    terms = one_by_one(lambda h, q, j: asked[h, q] @ table[at[q, j]], mask, torch.zeros(()).double())
-    expected = torch.stack([torch.stack([torch.stack(row) for row in head]) for head in terms])
-    found = dot(asked, Rows(table, at), mask)
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_attention_against_one_query_at_a_time(dropout: float) -> None:
+    asked, keys, mask = problem()
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        found = attend(asked, keys, mask, dropout)
+        torch.manual_seed(5)
+        keep = torch.empty(HEADS, QUERIES, K, dtype=torch.float64).bernoulli_(1 - dropout) / (1 - dropout)
+    expected = one_by_one(asked, keys, mask, keep if dropout else None)
+    leaves = [*asked, *(key.table for key in keys)]
+    ups = [torch.linspace(-1, 2, f.numel()).double().view_as(f) for f in found]
+    ours = torch.autograd.grad(found, leaves, ups)
+    theirs = torch.autograd.grad(expected, leaves, ups)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    weigh = torch.linspace(-1, 2, found.numel()).double().view_as(found)
-    ours = torch.autograd.grad((found * weigh).sum(), (asked, table))
-    theirs = torch.autograd.grad((expected * weigh).sum(), (asked, table))
-    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
-
-
-@pytest.mark.usefixtures("route", "threads")
-def test_mix_against_one_row_at_a_time() -> None:
-    _, weights, (table, at), mask = problem(1)
-    terms = one_by_one(lambda h, q, j: weights[h, q, j] * table[at[q, j]], mask, torch.zeros(WIDTH).double())
-    expected = torch.stack([torch.stack([torch.stack(row).sum(0) for row in head]) for head in terms])
-    found = mix(weights, Rows(table, at), mask)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    weigh = torch.linspace(-1, 2, found.numel()).double().view_as(found)
-    ours = torch.autograd.grad((found * weigh).sum(), (weights, table))
-    theirs = torch.autograd.grad((expected * weigh).sum(), (weights, table))
     torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.usefixtures("route")
 def test_a_table_without_a_gradient_gets_none() -> None:
-    asked, _, (table, at), mask = problem(2)
-    dot(asked, Rows(table.detach(), at), mask).sum().backward()
-    assert table.grad is None
-    assert asked.grad is not None
+    asked, keys, mask = problem(2)
+    still = Rows(keys[1].table.detach(), keys[1].at)
+    sum(x.sum() for x in attend(asked, [keys[0], still], mask)).backward()  # type: ignore[union-attr]
+    assert keys[0].table.grad is not None
+    assert keys[1].table.grad is None
+    assert asked[1].grad is not None
 
 
 def test_rows_that_are_there_already() -> None:

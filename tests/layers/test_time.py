@@ -1,4 +1,4 @@
-"""The time encoding against its formula, and differences that stay exact at Unix seconds."""
+"""The time encodings against their formulas, and differences that stay exact at Unix seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from contig.layers import TimeEncoding, elapsed
+from contig.layers import LogTimeEncoding, TimeEncoding, elapsed
 
 NOW = 1_700_000_000
 
@@ -39,6 +39,26 @@ def test_frequencies_learn_by_shares_of_themselves() -> None:
     optimizer.step()
     frequency = phi.log_frequency.exp().detach().double()
     assert 0.98e-9 < frequency[-1] < 1.02e-9
+
+
+@pytest.mark.parametrize("dim", [1, 4, 7])
+def test_the_logarithmic_encoding_is_its_formula(dim: int) -> None:
+    dt = np.array([[0.0, 0.5, 59.0], [86_400.0, 3e9, -4.0]])
+    pairs = math.ceil(dim / 2)
+    frequency = np.geomspace(4.0, 0.05, pairs) if pairs > 1 else np.full(1, 4.0)
+    angle = np.log(1 + np.maximum(dt, 0))[..., None] * frequency
+    expected = np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)[..., :dim]
+    found = LogTimeEncoding(dim)(torch.tensor(dt, dtype=torch.float32)).detach().numpy()
+    np.testing.assert_allclose(found, expected, atol=3e-5)
+
+
+@torch.no_grad()
+def test_intervals_a_little_longer_are_encoded_a_little_differently_at_every_scale() -> None:
+    """A hundredth more moves a logarithmic wave by at most 4 hundredths; one of ``dt`` may turn around."""
+    dt = torch.logspace(0, 8, 500)
+    moved = [(phi(1.01 * dt) - phi(dt)).abs().max() for phi in (LogTimeEncoding(8), TimeEncoding(8))]
+    assert moved[0] < 0.041
+    assert moved[1] > 1.9
 
 
 @pytest.mark.parametrize("gap", [1, 2, 59, 86_400])

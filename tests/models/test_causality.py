@@ -17,7 +17,7 @@ import torch
 from problems import (
     CASES,
     COUPLED,
-    STATES_ALONE,
+    UP_TO_THE_BATCH,
     batch_of,
     case,
     embeds,
@@ -265,11 +265,11 @@ def test_a_walk_that_observes_ties_too_early_would_be_seen() -> None:
 # -- the past does change something -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(set(CASES) - STATES_ALONE))
+@pytest.mark.parametrize("name", sorted(set(CASES) - UP_TO_THE_BATCH))
 def test_earlier_events_of_the_same_batch_are_seen(name: str) -> None:
     """They are in the past: the neighbour lookup knows them, though the states do not yet.
 
-    Only a model that reads nothing but states cannot see them.
+    Only a model that reads nothing but states or a graph from before the batch cannot see them.
     """
     after = [(2, 1, 12), (3, 2, 14), (0, 1, 16)]
     met, other = stream_of([(0, 1, 10), *after], 4), stream_of([(3, 2, 10), *after], 4)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from problems import Event, batch_of, random_stream, stream_of
+from problems import Event, batch_of, random_stream, run_over, stream_of
 from torch import Tensor
 from twins import NOW, Twin, later_times, model_of, walked
 
@@ -16,15 +18,21 @@ from contig.history import History
 class Plain(Twin):
     """DyRep in dictionaries, the recurrent cell written out."""
 
-    def structural(self, u: int, t: int) -> Tensor:
-        """What a node says at an event at ``t``: attention over its events strictly before."""
-        past = self.past(u, t, self.model.opt.neighbors)
-        return self.read(self.model.structure, self.h[u], [self.h[w] for w, _, _ in past], past, t)
+    def waves(self, dt: float) -> Tensor:
+        return super().waves(math.log(1 + dt))
+
+    def interval(self, v: int) -> int:
+        return self.last[v] - self.previous[v] if v in self.previous else 0
+
+    def structural(self, u: int, event: int) -> Tensor:
+        """What a node says at an event: attention over its events strictly before, by their numbers."""
+        past = [(w, i, i) for w, i, _ in self.past(u, self.events[event][2], self.model.opt.neighbors)]
+        return self.read(self.model.structure, self.h[u], [self.h[w] for w, _, _ in past], past, event)
 
     def updated(self, v: int) -> Tensor:
         if v not in self.last:
             return self.h[v]
-        said = self.message(v, self.structural(self.partner(v), self.events[self.last[v]][2]))
+        said = self.message(v, self.structural(self.partner(v), self.last[v]))
         cell = self.model.cell
         return torch.tanh(cell.weight_ih @ said + cell.bias_ih + cell.weight_hh @ self.h[v] + cell.bias_hh)
 
@@ -65,8 +73,18 @@ def test_the_partner_speaks_of_those_it_met_just_before_the_event() -> None:
     before = told(model, [(1, 2, 5), (0, 1, 9), (1, 3, 9), (1, 3, 12)], 1)
     after = told(model, [(1, 2, 5), (0, 1, 9), (1, 4, 9), (5, 1, 10)], 1)
     assert torch.equal(before, after)
-    for other in ([(1, 4, 5), (0, 1, 9)], [(1, 2, 6), (0, 1, 9)], [(0, 1, 9)]):
+    for other in ([(1, 4, 5), (0, 1, 9)], [(1, 2, 5), (3, 4, 6), (0, 1, 9)], [(0, 1, 9)]):
         assert not torch.allclose(told(model, other, len(other) - 1), before, atol=1e-5)
+
+
+def test_a_stream_that_slows_down_tells_the_same() -> None:
+    """Intervals count the events that passed: how long they took makes no difference."""
+    stream = random_stream(5, events=40)
+    slow = replace(stream, t=stream.t + 1_000 * stream.t**2)
+    model = model_of("dyrep", stream)
+    found = [run_over(model, s, 4)[0]["h"] for s in (stream, slow)]
+    assert bool(found[0].any())
+    assert torch.equal(*found)
 
 
 def test_what_the_node_itself_met_is_not_said_again() -> None:

@@ -66,6 +66,7 @@ def test_filling_up_names_the_last_event_again() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, while it compiles
 @pytest.mark.parametrize("name", ["contig", "tgn", "contig-all"])
 def test_an_epoch_compiled_captured_and_plain_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Losses step by step, and states at the end: only the order of sums differs."""

@@ -15,6 +15,12 @@ from twins import NOW, Twin, later_times, model_of, walked
 class Plain(Twin):
     """JODIE in dictionaries, the recurrent cells written out."""
 
+    def waves(self, dt: float) -> Tensor:
+        return super().waves(math.log(1 + dt))
+
+    def interval(self, v: int) -> int:
+        return self.last[v] - self.previous[v] if v in self.previous else 0
+
     def updated(self, v: int) -> Tensor:
         if v not in self.last:
             return self.h[v]

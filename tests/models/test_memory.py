@@ -13,10 +13,12 @@ from twins import NOW, model_of
 
 from contig.history import History
 from contig.models import MODELS, DataShape, NodeState, memory, model_class
-from contig.models.memory import MemoryModel, RecurrentMemory
+from contig.models.contract import _packed
+from contig.models.memory import MemoryModel, PacedMemory, RecurrentMemory
 
 MEMORIES = ["contig", "tgn", "jodie", "dyrep"]
 RECURRENT = ["tgn", "jodie", "dyrep"]
+PACED = ["jodie", "dyrep"]
 
 #   batch 0            batch 1                       batch 2
 #   0--1 at 3          0--2 at 5, 2--0 at 9, 3--3 at 9    1--0 at 20
@@ -62,16 +64,26 @@ def test_the_latest_event_of_every_node(
         (3, [11, 17, 0, 0, 0]),
     ],
 )
-@pytest.mark.parametrize("name", RECURRENT)
-def test_the_interval_since_the_last_event_that_the_vector_knows(
-    name: str, batches: int, intervals: list[int]
+def test_the_interval_since_the_last_event_that_the_vector_knows(batches: int, intervals: list[int]) -> None:
+    stream = stream_of([(a, b, NOW + t) for a, b, t in EVENTS], 5)
+    model, history = model_of("tgn", stream), History.from_stream(stream)
+    state, nodes = walk(model, history, batches), torch.arange(5)
+    found = model.interval(state, history, nodes, model.latest(state, history, nodes))
+    assert found.dtype == torch.float32
+    assert found.tolist() == intervals
+
+
+@pytest.mark.parametrize(("batches", "passed"), [(0, [0] * 5), (2, [2, 0, 0, 0, 0]), (3, [2, 4, 0, 0, 0])])
+@pytest.mark.parametrize("name", PACED)
+def test_the_events_since_the_last_one_that_the_vector_knows(
+    name: str, batches: int, passed: list[int]
 ) -> None:
     stream = stream_of([(a, b, NOW + t) for a, b, t in EVENTS], 5)
     model, history = model_of(name, stream), History.from_stream(stream)
     state, nodes = walk(model, history, batches), torch.arange(5)
     found = model.interval(state, history, nodes, model.latest(state, history, nodes))
     assert found.dtype == torch.float32
-    assert found.tolist() == intervals
+    assert found.tolist() == passed
 
 
 class Still(RecurrentMemory):
@@ -110,7 +122,7 @@ def test_the_message_says_what_happened() -> None:
     """``[other | f | Phi(interval) | x]`` of node 0 after 0--1 at 1 and 2--0 at 4, both observed alone."""
     features = np.random.default_rng(0).normal(size=(2, 3))
     stream = stream_of([(0, 1, NOW + 1), (2, 0, NOW + 4)], 3, features=features)
-    model = model_of("jodie", stream, node_features=True)
+    model = model_of("tgn", stream, node_features=True)
     state, history = run_over(model, stream, 1)
     nodes = torch.tensor([1, 0])
     other = torch.tensor([[1.0], [2.0]]).expand(2, 6)
@@ -135,9 +147,19 @@ def test_gradients_reach_what_takes_an_event_in(name: str) -> None:
     assert [n for n in silent if not n.startswith("decoder.")] == []
 
 
-def as_on_a_gpu(ids: Tensor, num_nodes: int) -> tuple[Tensor, Tensor]:
+def as_on_a_gpu(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """``distinct`` where shapes must not depend on data: every mention on its own."""
     return ids, torch.arange(len(ids))
+
+
+def everyone(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+    """``distinct`` where there are fewer nodes than mentions: all of them."""
+    return torch.arange(num_nodes), ids
+
+
+def packed(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+    """``distinct`` where there is room for more than are named."""
+    return as_on_a_gpu(ids, num_nodes) if room is None else _packed(ids, num_nodes, room)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
@@ -146,18 +168,21 @@ def test_a_node_mentioned_twice_is_moved_once(name: str, monkeypatch: pytest.Mon
     model = model_of(name, stream)
     nodes = torch.tensor([3, 1, 3, 8])
     results = []
-    for way in (memory.distinct, as_on_a_gpu):
+    for way in (memory.distinct, as_on_a_gpu, everyone, packed):
         for module in {memory.__name__, model_class(name).__module__}:
             monkeypatch.setattr(f"{module}.distinct", way, raising=False)
         state, history = run_over(model, stream, 7)
         times, as_of = query_times(history, len(nodes))
-        results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
-    (one, first), (two, second) = results
-    for key, expected in one.items():
-        torch.testing.assert_close(two[key], expected, rtol=0, atol=1e-6)
-    torch.testing.assert_close(second, first, rtol=0, atol=1e-6)
+        with model.within(stream.num_nodes + 3):
+            results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
+    (one, first), *others = results
+    for two, second in others:
+        for key, expected in one.items():
+            torch.testing.assert_close(two[key], expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(second, first, rtol=0, atol=1e-6)
 
 
 def test_every_memory_is_tried_here() -> None:
     assert [n for n in MODELS if issubclass(model_class(n), MemoryModel)] == MEMORIES
     assert [n for n in MODELS if issubclass(model_class(n), RecurrentMemory)] == RECURRENT
+    assert [n for n in MODELS if issubclass(model_class(n), PacedMemory)] == PACED

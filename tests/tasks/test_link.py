@@ -180,6 +180,23 @@ def test_the_report_against_a_slow_loop(rule: Rule, batch_size: int) -> None:
     assert (found["transductive"] == found["old_old"]) is (rule == "paper")
 
 
+@pytest.mark.parametrize("rule", RULES)
+def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them(rule: Rule) -> None:
+    """Their events are counted; transductive are those between known nodes, whatever the rule."""
+    rng = np.random.default_rng(1)
+    stream = random_stream(5, events=160, num_nodes=300)
+    split = chronological_split(stream, rule=rule, hidden=0.2, seed=1)
+    scores = LinkScores(*rng.normal(size=(2, len(split.test))).astype(np.float32))
+    found = link_report(stream, split, split.test, scores, 7, inductive=False)
+    rows = slow_selections(stream, split, split.test, "paper")
+    for name in ("inductive", "new_old", "new_new"):
+        assert found[name] == {"events": len(rows[name])}
+        assert rows[name]
+    known = rows["old_old"]
+    expected = link_metrics(scores.positive[known], scores.negative[known], 7)
+    assert found["transductive"] == found["old_old"] == expected
+
+
 def test_a_report_of_no_new_nodes_says_so(stream: EventStream) -> None:
     split = chronological_split(stream, rule="paper")
     split.new_nodes[:] = False

@@ -176,8 +176,8 @@ def scripted(patch: pytest.MonkeyPatch, stream: EventStream, precision: list[flo
     report, said = fitting.link_report, iter(precision)
     first_val = chronological_split(stream).val[0]
 
-    def told(stream: Any, split: Any, events: Any, *rest: Any) -> Any:
-        real = report(stream, split, events, *rest)
+    def told(stream: Any, split: Any, events: Any, *rest: Any, **named: Any) -> Any:
+        real = report(stream, split, events, *rest, **named)
         return real | {"transductive": {"ap": next(said), "auc": 0.5}} if events[0] == first_val else real
 
     patch.setattr(fitting, "link_report", told)
@@ -419,6 +419,51 @@ def test_rule_paper_trains_on_more(stream: EventStream, tmp_path: Path) -> None:
     assert metrics["transductive"] == metrics["old_old"]
     assert metrics["transductive"]["events"] + metrics["inductive"]["events"] == len(split.test)
     assert len(split.train) > len(chronological_split(stream).train)
+
+
+@pytest.mark.parametrize(("model", "rule"), [("gae", "tgn"), ("ctdne", "tgn"), ("vgae", "paper")])
+def test_a_model_without_new_nodes_is_measured_on_known_ones(model: str, rule: str, tmp_path: Path) -> None:
+    stream = tiny_stream()
+    split = chronological_split(stream, rule=rule, seed=1)  # type: ignore[arg-type]
+    new = split.new_nodes[stream.src[split.test]] | split.new_nodes[stream.dst[split.test]]
+    settings = {"epochs": 1, "batch_size": 30, "dim": 8, "rule": rule, "split_seed": 1}
+    run = fit(stream, model, out=tmp_path / "run", show=False, **settings)
+    metrics = run.metrics
+    assert metrics["inductive"] == {"events": int(new.sum())}
+    assert metrics["transductive"] == metrics["old_old"]
+    assert metrics["transductive"]["events"] == int((~new).sum())
+    assert [row["val_ap_inductive"] for row in metrics["epochs"]] == [None]
+    assert metrics["protocol"]["transductive"] == "events between nodes seen in training"
+    assert metrics["protocol"]["inductive"].startswith("not measured")
+    again = run.evaluate()
+    for key in ("protocol", "transductive", "inductive", "new_new"):
+        assert again[key] == metrics[key]
+    ranked, away = run.evaluate("recommend"), run.evaluate("intervals")
+    assert ranked["inductive"] == {"events": int(new.sum())}
+    assert ranked["transductive"] == ranked["old_old"]
+    assert all(set(of) == {"events"} for of in away["inductive"].values())
+    assert sum(of["events"] for of in away["inductive"].values()) == int(new.sum())
+    assert away["transductive"] == away["old_old"]
+    for one in (ranked, away):
+        assert one["protocol"]["inductive"].startswith("not measured")
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"), [("tgn", "all events"), ("paper", "events between nodes seen in training")]
+)
+def test_the_metrics_say_what_transductive_means(rule: str, said: str, tmp_path: Path) -> None:
+    run = fit(tiny_stream(), "edgebank", out=tmp_path / "run", show=False, rule=rule)
+    assert run.metrics["protocol"]["transductive"] == said
+    assert run.metrics["protocol"]["inductive"] == "events with a new node"
+
+
+def test_nothing_known_to_validate_on(tmp_path: Path) -> None:
+    """Every node is new after training: a model that knows none of them cannot be chosen among epochs."""
+    n = np.arange(200)
+    stream = EventStream.from_arrays(n // 140 * 50 + n % 7, 10 + n // 140 * 50 + n % 5, n)
+    for rule, cure in (("tgn", "ctdne knows no others"), ("paper", "use rule=tgn")):
+        with pytest.raises(RunError, match=f"no validation event is between two nodes.*{cure}"):
+            fit(stream, "ctdne", out=tmp_path / rule, show=False, rule=rule)
 
 
 def test_features_count(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ def test_why_a_run_is_finished(
     fit(tiny_stream(), "edgebank", out=tmp_path / "rule", show=False)
     resume(tmp_path / "rule", show=False)
     assert "rule is finished: edgebank learns nothing, so there is no more to do." in caplog.text
-    monkeypatch.setattr(fitting, "link_report", lambda *_: _flat_report())
+    monkeypatch.setattr(fitting, "link_report", lambda *_, **__: _flat_report())
     fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=9, patience=2, **TINY)
     resume(tmp_path / "run", device="cpu", show=False)
     assert "3 epochs are done (2 epochs brought no better validation AP), the best was 1" in caplog.text
@@ -133,7 +133,7 @@ def test_an_interrupted_epoch_took_as_long_as_all_of_it(
 
 def test_going_on_after_early_stopping_waits_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for more epochs, a run that had lost its patience trains on until it loses it again."""
-    monkeypatch.setattr(fitting, "link_report", lambda *_: _flat_report())
+    monkeypatch.setattr(fitting, "link_report", lambda *_, **__: _flat_report())
     run = fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=9, patience=2, **TINY)
     assert len(run.metrics["epochs"]) == 3
     assert len(resume(tmp_path / "run", device="cpu", show=False).metrics["epochs"]) == 3

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,19 @@ import torch
 from trained import TINY, same, tiny_stream
 
 from contig.events import EventStream
+from contig.models import EventBatch, model_class
 from contig.splits import chronological_split
+from contig.tasks.link import score_batch
 from contig.training.config import RunConfig
+from contig.training.options import TrainOptions
 from contig.training.session import Data, Session, hardware
 
 CPU = torch.device("cpu")
 
 
-def session(stream: EventStream, **settings: Any) -> Session:
-    config = RunConfig.of("contig", {**TINY, **settings})
+def session(stream: EventStream, model: str = "contig", **settings: Any) -> Session:
+    known = {f.name for f in fields(model_class(model).options) + fields(TrainOptions)}
+    config = RunConfig.of(model, {k: v for k, v in TINY.items() if k in known} | settings)
     return Session(Data.prepare(stream, config, CPU), config)
 
 
@@ -103,6 +108,49 @@ def test_an_epoch_begins_with_nothing_observed(stream: EventStream) -> None:
     one.begin_epoch()
     assert (one.progress.step, one.progress.loss, one.state.position) == (0, 0.0, 0)
     assert torch.all(one.state["last"] == -1)
+
+
+def test_a_model_is_prepared_once_with_the_training_events(stream: EventStream) -> None:
+    """Before the first epoch, and not again after an interruption."""
+    shown: list[Any] = []
+    one, two = session(stream), session(stream)
+    for each in (one, two):
+        each.model.prepare = shown.append  # type: ignore[method-assign, assignment]
+    one.begin_epoch()
+    steps(one, 2)
+    two.restore(through_a_file(one.snapshot()))
+    steps(two, len(two.steps) - 2)
+    two.progress.epoch = 1
+    two.begin_epoch()
+    assert shown == [one.data.training]
+    assert np.array_equal(shown[0].numbers().numpy(), chronological_split(stream).train)
+
+
+def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
+    """Step for step the loss and the gradients of a cross-entropy and a divergence, worked out apart."""
+    one, twin = (session(stream, "vgae", divergence=500.0, split_seed=1) for _ in range(2))
+    for each in (one, twin):
+        each.begin_epoch()
+        torch.manual_seed(0)
+        steps(each, 3)
+    history = one.data.training
+    batch = EventBatch.of(history, torch.from_numpy(one.data.split.train[90:120]))
+    luck = torch.get_rng_state()
+    assert twin._negative is not None
+    negative = twin._negative[90:120]
+    logits = score_batch(twin.model, twin.state, history, batch, negative)
+    truth = torch.tensor([1.0, 0.0]).expand_as(logits)
+    fit = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
+    extra = twin.model.penalty(twin.state, history, batch.t[0])
+    assert extra is not None
+    assert extra.item() > 0.01
+    torch.set_rng_state(luck)
+    torch.testing.assert_close(one.train_step(), (fit + extra).detach())
+    assert twin.optimizer is not None
+    (fit + extra).backward()
+    twin.optimizer.step()
+    for a, b in zip(one.model.parameters(), twin.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_the_device_in_words() -> None:

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from contig import __version__
-from contig.cli import answers, console, data, experiments, models, reproductions, training
+from contig.cli import answers, bench, console, data, experiments, models, reproductions, training
 from contig.errors import ContigError
 
 
@@ -53,6 +53,7 @@ app.add_typer(training.app)
 app.add_typer(answers.app)
 app.add_typer(models.app)
 app.add_typer(experiments.app)
+app.add_typer(bench.app)
 app.add_typer(reproductions.app)
 
 

@@ -5,12 +5,13 @@ from contig.layers.decoders import NodeDecoder, PairDecoder
 from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
 from contig.layers.parted import GRUCell, PartedLinear, RNNCell
 from contig.layers.rows import Rows
-from contig.layers.time import TimeEncoding, elapsed
+from contig.layers.time import LogTimeEncoding, TimeEncoding, elapsed
 
 __all__ = [
     "Coupling",
     "GRUCell",
     "GatedODE",
+    "LogTimeEncoding",
     "NodeDecoder",
     "PairDecoder",
     "PartedLinear",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from contig.layers.rows import Rows, dot, mix
+from contig.layers.rows import Rows, attend
 
 
 class TemporalAttention(nn.Module):
@@ -31,25 +31,19 @@ class TemporalAttention(nn.Module):
         self.query = nn.Linear(query_dim, inner, bias=False)
         self.key = nn.Linear(sum(key_dims), inner, bias=False)
         self.value = nn.Linear(sum(key_dims), inner, bias=False)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout
 
     def forward(self, query: Tensor, keys: Sequence[Rows], mask: Tensor) -> Tensor:
         """``[q, query_dim]``, parts ``[q, k, part]`` of keys, mask ``[q, k]`` to ``[q, inner]``."""
         head = self.inner // self.heads
-        asked = self.query(query).view(-1, self.heads, head).transpose(0, 1)  # [heads, q, head]
+        asked = self.query(query) / math.sqrt(head)
+        asked = asked.view(-1, self.heads, head).transpose(0, 1)  # [heads, q, head]
         folded = torch.bmm(asked, self._by_head(self.key)).split(self.key_dims, dim=2)
-        parts = [(f, rows) for f, rows in zip(folded, keys, strict=True) if rows.width]
-        logits = torch.stack([dot(f, rows, mask) for f, rows in parts]).sum(0) / math.sqrt(head)
-        weights = self.weights(logits, mask)
-        mixed = torch.cat([mix(weights, rows, mask) for _, rows in parts], dim=2)
+        there = [i for i, width in enumerate(self.key_dims) if width]
+        dropout = self.dropout if self.training else 0.0
+        mixed = torch.cat(attend([folded[i] for i in there], [keys[i] for i in there], mask, dropout), dim=2)
         return torch.bmm(mixed, self._by_head(self.value).transpose(1, 2)).transpose(0, 1).flatten(1)
 
     def _by_head(self, layer: nn.Linear) -> Tensor:
         """A layer's weight as ``[heads, head, keys]``."""
         return layer.weight.view(self.heads, self.inner // self.heads, -1)
-
-    def weights(self, logits: Tensor, mask: Tensor) -> Tensor:
-        """Softmax over the events that exist; all zeros where there are none."""
-        logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
-        dropped: Tensor = self.dropout(torch.softmax(logits, dim=-1) * mask)
-        return dropped

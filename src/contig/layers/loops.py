@@ -29,7 +29,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _dot(asked: Array, table: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
-    """``out[h, q, j] = asked[h, q] . table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
+    """``out[h, q, j] += asked[h, q] . table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
     heads, _, width = asked.shape
     for q in range(first, end):
         for j in range(at.shape[1]):
@@ -40,11 +40,11 @@ def _dot(asked: Array, table: Array, at: Array, mask: Array, out: Array, first: 
                     total = asked.dtype.type(0)
                     for c in range(width):
                         total += mine[c] * row[c]
-                    out[h, q, j] = total
+                    out[h, q, j] += total
 
 
 def _mix(weights: Array, table: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
-    """``out[h, q] = sum_j weights[h, q, j] table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
+    """``out[h, q] += sum_j weights[h, q, j] table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
     heads, _, width = out.shape
     for q in range(first, end):
         for j in range(at.shape[1]):

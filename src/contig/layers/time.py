@@ -17,21 +17,41 @@ class TimeEncoding(nn.Module):
     """Time differences as cosine and sine pairs with trainable frequencies.
 
     ``Phi(dt) = [cos(w_1 dt), ..., cos(w_m dt), sin(w_1 dt), ..., sin(w_m dt)]`` with ``m = dim / 2``
-    (an odd ``dim`` drops the last sine). Frequencies start as a geometric ladder from 1 down to
-    ``slowest``: periods from seconds to decades when time counts seconds. They are trained by their
-    logarithm, so that a step of the optimizer changes each by a share of itself: stepped directly,
-    the slow ones are lost at once. ``scaled`` divides by ``sqrt(dim)`` as the paper writes.
+    (an odd ``dim`` drops the last sine). Frequencies start as a geometric ladder from ``fastest`` down
+    to ``slowest``: by default periods from seconds to decades when time counts seconds. They are
+    trained by their logarithm, so that a step of the optimizer changes each by a share of itself:
+    stepped directly, the slow ones are lost at once. ``scaled`` divides by ``sqrt(dim)`` as the paper
+    writes.
     """
 
-    def __init__(self, dim: int, *, slowest: float = 1e-9, scaled: bool = False) -> None:
+    def __init__(
+        self, dim: int, *, fastest: float = 1.0, slowest: float = 1e-9, scaled: bool = False
+    ) -> None:
         super().__init__()
         self.dim = dim
         self.scale = dim**-0.5 if scaled else 1.0
         pairs = (dim + 1) // 2
-        self.log_frequency = nn.Parameter(torch.linspace(0.0, math.log(slowest), pairs))
+        self.log_frequency = nn.Parameter(torch.linspace(math.log(fastest), math.log(slowest), pairs))
 
     def forward(self, dt: Tensor) -> Tensor:
         """``[...]`` float32 differences to ``[..., dim]``."""
         angle = dt.unsqueeze(-1) * self.log_frequency.exp()
         waves = torch.cat([torch.cos(angle), torch.sin(angle)], dim=-1)[..., : self.dim]
         return waves if self.scale == 1.0 else waves * self.scale
+
+
+class LogTimeEncoding(TimeEncoding):
+    """``Phi(log(1 + dt))``: what a change of the interval says depends on its share, not its length.
+
+    Waves of ``dt`` itself that tell minutes apart turn many times within a day, so that what was
+    learned of short intervals is answered at random for long ones. Here the fastest wave turns
+    once while ``1 + dt`` grows about fivefold, and the slowest less than a fifth of once in a century
+    of seconds: intervals longer than any learned from go on where those ended.
+    """
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, fastest=4.0, slowest=0.05)
+
+    def forward(self, dt: Tensor) -> Tensor:
+        """``[...]`` float32 differences to ``[..., dim]``; those below 0 count as 0."""
+        return super().forward(torch.log1p(dt.clamp(min=0)))

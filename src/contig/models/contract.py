@@ -38,6 +38,7 @@ class DataShape(NamedTuple):
 
     edge_width: int
     node_features: Tensor | None
+    num_nodes: int = 0  # of the stream it trains on; others may come later
 
 
 class Model(nn.Module, ABC):
@@ -50,6 +51,7 @@ class Model(nn.Module, ABC):
     name: ClassVar[str]
     options: ClassVar[type[Any]]
     learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
+    inductive: ClassVar[bool] = True  # False where it can tell nothing of a node it was not trained on
     room: int | None = None  # distinct nodes a call is about at most, where that is known
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
 
@@ -84,6 +86,13 @@ class Model(nn.Module, ABC):
         embedded = self.embed(state, history, nodes, when, as_of)
         ours, theirs = embedded[: len(src)], embedded[len(src) :].unflatten(0, dst.shape)
         return self.score(ours.unsqueeze(1), theirs)
+
+    def prepare(self, history: History) -> None:
+        """Take from the training events what is needed before the first step; called once."""
+
+    def penalty(self, state: NodeState, history: History, as_of: Tensor) -> Tensor | None:
+        """What a batch's loss has besides the cross-entropy of its links; None for nothing."""
+        return None
 
     def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor | None:
         """The nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries.
@@ -155,9 +164,9 @@ def at_once(device: torch.device) -> int:
 def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
     """The distinct ids and each id's place among them: compute once per node, not per mention.
 
-    On a GPU shapes must not depend on data. Where it is known that there are at most ``room`` of them,
-    they come in that many places, the last ones filled up with node 0; else the ids come back as they
-    are, or all nodes where there are fewer of those.
+    For reading alone: on a GPU shapes must not depend on data, and nodes that are not named may come
+    along. Where it is known that at most ``room`` are, they come in that many places, the last ones
+    filled up with node 0; else the ids come back as they are, or all nodes where there are fewer.
     """
     if ids.is_cuda:
         if room is not None and room < min(num_nodes, len(ids)):
@@ -170,6 +179,11 @@ def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tens
     found = (place == 0).nonzero().squeeze(1)
     place[found] = torch.arange(len(found))
     return found, place[ids]
+
+
+def named(ids: Tensor, num_nodes: int) -> Tensor:
+    """The nodes that are named and no others, for writing to them; on a GPU some several times."""
+    return ids if ids.is_cuda else distinct(ids, num_nodes)[0]
 
 
 def _packed(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:

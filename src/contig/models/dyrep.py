@@ -1,12 +1,15 @@
 """DyRep: representations over dynamic graphs (Trivedi et al., 2019).
 
-A recurrent cell takes the latest event in, ``h_v <- RNN([z_u | f | Phi(t - t')], h_v)``, where the
+A recurrent cell takes the latest event in, ``h_v <- RNN([z_u | f | Phi(n - n')], h_v)``, where the
 partner ``u`` speaks through attention over its own neighbourhood just before the event,
-``z_u = attention([h_u | Phi(0)] over [h_nbr | f | Phi(t - t_nbr)])``; the embedding is the vector itself.
+``z_u = attention([h_u | Phi(0)] over [h_nbr | f | Phi(n - n_nbr)])``; the embedding is the vector itself.
+``n`` are the numbers of events in the stream.
 
 Departures: trained by link prediction like every model here instead of a point process, as the TGN
 paper's own comparison does; the attention is the one the other models use, over the last ``k`` events,
 instead of intensities over all neighbours; no dropout, since what is observed must not depend on luck.
+Intervals are counted in events of the whole stream, and ``Phi`` are waves of their logarithm, where the
+paper adds a linear drive of the elapsed days, hours, minutes and seconds: see ``PacedMemory``.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from contig.history import History
 from contig.layers import RNNCell, Rows, elapsed
 from contig.models.contract import DataShape, distinct
 from contig.models.embedding import AttentionReadout
-from contig.models.memory import RecurrentMemory
+from contig.models.memory import Latest, PacedMemory
 from contig.models.state import NodeState
 from contig.options import option
 
@@ -35,7 +38,7 @@ class DyRepOptions:
     heads: int = option(2, "attention heads; as for TGN", low=1)
 
 
-class DyRep(RecurrentMemory):
+class DyRep(PacedMemory):
     """See the module's text."""
 
     name = "dyrep"
@@ -50,15 +53,15 @@ class DyRep(RecurrentMemory):
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
         latest = self.latest(state, history, nodes)
         vector = state["h"].index_select(0, nodes)
-        said = self._structural(state, history, latest.partner, latest.time)
+        said = self._structural(state, history, latest)
         message = self.message(state, history, nodes, latest, said)
         return torch.where(latest.exists.unsqueeze(1), self.cell(message, vector), vector)
 
-    def _structural(self, state: NodeState, history: History, nodes: Tensor, times: Tensor) -> Tensor:
-        """Attention of nodes over their neighbourhoods just before times."""
-        near = history.before(nodes, times, self.opt.neighbors)
-        ages = self.phi(elapsed(times.unsqueeze(1), near.time))
-        own = state["h"].index_select(0, nodes)
+    def _structural(self, state: NodeState, history: History, latest: Latest) -> Tensor:
+        """Attention of the partners over their neighbourhoods just before the latest events."""
+        near = history.before(latest.partner, latest.time, self.opt.neighbors)
+        ages = self.phi(elapsed(latest.event.unsqueeze(1), near.event))
+        own = state["h"].index_select(0, latest.partner)
         features = self.feature_rows(history, near.event)
         theirs = Rows(state["h"], near.node)
         spoken: Tensor = self.structure(own, self.time_now(), theirs, features, ages, near.mask)

@@ -1,18 +1,22 @@
 """JODIE: coupled recurrent embeddings with projection (Kumar et al., 2019).
 
 Two recurrent cells, one for sources and one for destinations, take the latest event in,
-``h_v <- RNN([h_u | f | Phi(t - t')], h_v)``, and the embedding is projected to the asked time,
-``(1 + w * dt) * h_v`` with ``dt`` the time since the node's latest event.
+``h_v <- RNN([h_u | f | Phi(n - n')], h_v)`` with ``n`` the numbers of events in the stream, and the
+embedding is projected to the asked time, ``(1 + w * dt) * h_v`` with ``dt`` the time since the node's
+latest event.
 
 Departures: trained by link prediction like every model here instead of regressing the next item's
 embedding; no one-hot identity is appended, so that new nodes work; ``dt`` enters the projection as
-``log(1 + dt)``, which needs no statistics of the stream; a node uses the cell of the side it was on in
-its latest event, so streams that are not bipartite work.
+``log(1 + dt)``, which needs no statistics of the stream; the interval in the message is counted in
+events of the whole stream and read as waves of its logarithm, see ``PacedMemory``; a node uses the cell
+of the side it was on in its latest event, so streams that are not bipartite work.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +24,7 @@ from torch import Tensor, nn
 from contig.history import History
 from contig.layers import RNNCell, elapsed
 from contig.models.contract import DataShape, distinct
-from contig.models.memory import RecurrentMemory
+from contig.models.memory import PacedMemory
 from contig.models.state import NodeState
 from contig.options import option
 
@@ -33,11 +37,13 @@ class JODIEOptions:
     time_dim: int = option(172, "width of the time encoding; as for the other models", low=1)
 
 
-class JODIE(RecurrentMemory):
+class JODIE(PacedMemory):
     """See the module's text."""
 
     name = "jodie"
     options = JODIEOptions
+    # On collegemsg's validation events as good as 3e-4 (84.8 and 85.0), in half the epochs.
+    training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-3}
 
     def __init__(self, options: JODIEOptions, data: DataShape) -> None:
         o = self.opt = options

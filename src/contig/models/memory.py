@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from contig.history import History
-from contig.layers import Rows, elapsed
-from contig.models.contract import EventBatch, distinct
+from contig.layers import LogTimeEncoding, Rows, elapsed
+from contig.models.contract import DataShape, EventBatch, distinct, named
 from contig.models.embedding import AttentionReadout, EventModel
 from contig.models.state import NodeState
 
@@ -49,7 +49,7 @@ class MemoryModel(EventModel):
         if not len(batch.event):
             return
         mentioned = torch.cat([batch.src, batch.dst])
-        nodes, _ = distinct(mentioned, state.num_nodes)
+        nodes = named(mentioned, state.num_nodes)
         state["h"][nodes] = self.updated(state, history, nodes, batch.t[0])  # named twice, same row twice
         if "before_last" in state.rows:
             state["before_last"][nodes] = state["last"][nodes]
@@ -68,7 +68,7 @@ class MemoryModel(EventModel):
 
 
 class RecurrentMemory(MemoryModel):
-    """A memory moved by a recurrent cell, as in TGN, JODIE and DyRep.
+    """A memory moved by a recurrent cell, as in TGN.
 
     Besides the latest event it keeps the last one that the vector has taken in (``before_last``, the
     latest of the batches before): the interval between the two is part of the message.
@@ -92,6 +92,25 @@ class RecurrentMemory(MemoryModel):
         interval = self.interval(state, history, nodes, latest)
         features = self.event_features(history, latest.event)
         return [*others, features, self.phi(interval), self.features_of(nodes)]
+
+
+class PacedMemory(RecurrentMemory):
+    """A recurrent memory that counts intervals in events of the whole stream, and reads their logarithm.
+
+    For vectors that rest between events and are nearly all that is known of a node, as in JODIE and
+    DyRep. Measured in seconds, when a stream slows down those who are still active look idle beside
+    those who fell silent while it was busy, and what was learned turns around; by the stream's own
+    pace, the time in which a point process has a constant total rate, it holds on.
+    """
+
+    def __init__(self, dim: int, time_dim: int, data: DataShape) -> None:
+        super().__init__(dim, time_dim, data)
+        self.phi = LogTimeEncoding(time_dim)
+
+    def interval(self, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
+        """Events from the last one in each node's vector to its latest, as float32; 0 where none is in it."""
+        before = state["before_last"][nodes]
+        return torch.where(before >= 0, elapsed(latest.event, before), 0.0)
 
 
 class AttentiveMemory(MemoryModel):

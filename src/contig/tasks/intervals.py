@@ -8,6 +8,7 @@ differ in size. The scores are those of link prediction.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,35 +17,52 @@ from numpy.typing import NDArray
 from contig.events import EventStream
 from contig.negatives import Kind
 from contig.splits import Split, interval_sets, intervals
-from contig.tasks.link import METRICS, LinkScores, check_scores, scores_of_test, selections
-from contig.tasks.metrics import link_metrics
+from contig.tasks.link import METRICS, LinkScores, Metrics, by_selection, check_scores, scores_of_test
+from contig.tasks.metrics import Scores, link_metrics
 from contig.tasks.setting import Setting
 
 SETS = ("0-20%", "20-40%", "40-60%", "60-80%", "80-100%")
 
 
 def interval_report(
-    stream: EventStream, split: Split, events: NDArray[np.int64], scores: LinkScores, batch_size: int
+    stream: EventStream,
+    split: Split,
+    events: NDArray[np.int64],
+    scores: LinkScores,
+    batch_size: int,
+    *,
+    inductive: bool = True,
 ) -> dict[str, Any]:
     """For each set its shortest and longest interval, and the metrics of every selection in it."""
     check_scores(stream, events, np.stack(scores, axis=1))
     away = intervals(stream)[events]
     member = interval_sets(away)
-    chosen = selections(stream, split, events)
-    report: dict[str, Any] = {"intervals": {}, **{name: {} for name in chosen}}
+    report: dict[str, Any] = {"intervals": {}}
     for number, name in enumerate(SETS):
         inside = member == number
         report["intervals"][name] = [away[inside].min(), away[inside].max()] if inside.any() else None
-        for selection, rows in chosen.items():
-            both = rows & inside
-            report[selection][name] = link_metrics(scores.positive[both], scores.negative[both], batch_size)
+        measured = partial(_metrics, scores.positive[inside], scores.negative[inside], batch_size)
+        found = by_selection(stream, split, events[inside], measured, inductive=inductive)
+        for selection, metrics in found.items():
+            report.setdefault(selection, {})[name] = metrics
     return report
+
+
+def _metrics(positive: Scores, negative: Scores, batch_size: int, rows: NDArray[np.bool_]) -> Metrics:
+    return link_metrics(positive[rows], negative[rows], batch_size)
 
 
 def measure(setting: Setting, negatives: Kind = "random") -> dict[str, Any]:
     """AP and AUC of the test events in five sets, from the shortest absences to the longest."""
     scores = scores_of_test(setting, negatives)
-    report = interval_report(setting.stream, setting.split, setting.split.test, scores, setting.batch_size)
+    report = interval_report(
+        setting.stream,
+        setting.split,
+        setting.split.test,
+        scores,
+        setting.batch_size,
+        inductive=setting.model.inductive,
+    )
     protocol = {
         "negatives": negatives,
         "metrics": METRICS,

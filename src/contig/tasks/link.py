@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,12 +17,13 @@ from contig.models.contract import EventBatch, Model
 from contig.models.crowds import crowds
 from contig.models.state import NodeState
 from contig.negatives import Kind, Negatives
-from contig.splits import Split
+from contig.splits import Rule, Split
 from contig.tasks.metrics import Scores, link_metrics
 from contig.tasks.setting import Setting
 from contig.tasks.walk import Progress, Walk
 
 EVALUATION_SEED = 1905  # apart from every training seed
+Metrics = dict[str, float | int]
 METRICS = "ap and auc: mean over batches; *_overall: over all events"
 
 
@@ -78,17 +80,20 @@ def evaluation_negatives(
     return drawn.to(device)
 
 
-def selections(stream: EventStream, split: Split, events: NDArray[np.int64]) -> dict[str, NDArray[np.bool_]]:
+def selections(
+    stream: EventStream, split: Split, events: NDArray[np.int64], *, inductive: bool = True
+) -> dict[str, NDArray[np.bool_]]:
     """The protocol's selections of events, each as a mask ``[events]``.
 
     ``transductive`` is every event under the rule ``tgn`` (the published convention) and the events
     between nodes seen in training under the rule ``paper``; ``inductive`` are the events with at
-    least one new node, told apart as ``new_old`` and ``new_new``.
+    least one new node, told apart as ``new_old`` and ``new_new``. For a model that is not ``inductive``
+    the rule makes no difference: ``transductive`` leaves new nodes out.
     """
     new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]
     old_old = ~new_src & ~new_dst
     return {
-        "transductive": old_old if split.rule == "paper" else np.ones(len(events), dtype=bool),
+        "transductive": old_old if between_known(split.rule, inductive) else np.ones(len(events), dtype=bool),
         "inductive": new_src | new_dst,
         "old_old": old_old,
         "new_old": new_src ^ new_dst,
@@ -107,15 +112,46 @@ def check_scores(stream: EventStream, events: NDArray[np.int64], scores: Scores)
         )
 
 
+def between_known(rule: Rule, inductive: bool) -> bool:
+    """Whether ``transductive`` leaves out the events of nodes that are not in training."""
+    return rule == "paper" or not inductive
+
+
+def by_selection(
+    stream: EventStream,
+    split: Split,
+    events: NDArray[np.int64],
+    metrics: Callable[[NDArray[np.bool_]], Metrics],
+    *,
+    inductive: bool = True,
+) -> dict[str, Metrics]:
+    """``metrics`` of the mask of every selection of the events.
+
+    A model that is not ``inductive`` has none of the events with a new node: they are only counted.
+    """
+    counted = () if inductive else ("inductive", "new_old", "new_new")
+    return {
+        name: {"events": int(rows.sum())} if name in counted else metrics(rows)
+        for name, rows in selections(stream, split, events, inductive=inductive).items()
+    }
+
+
 def link_report(
-    stream: EventStream, split: Split, events: NDArray[np.int64], scores: LinkScores, batch_size: int
-) -> dict[str, dict[str, float | int]]:
+    stream: EventStream,
+    split: Split,
+    events: NDArray[np.int64],
+    scores: LinkScores,
+    batch_size: int,
+    *,
+    inductive: bool = True,
+) -> dict[str, Metrics]:
     """Metrics of all the protocol's selections of the events."""
     check_scores(stream, events, np.stack(scores, axis=1))
-    return {
-        name: link_metrics(scores.positive[rows], scores.negative[rows], batch_size)
-        for name, rows in selections(stream, split, events).items()
-    }
+
+    def metrics(rows: NDArray[np.bool_]) -> Metrics:
+        return link_metrics(scores.positive[rows], scores.negative[rows], batch_size)
+
+    return by_selection(stream, split, events, metrics, inductive=inductive)
 
 
 def scores_of_test(setting: Setting, negatives: Kind) -> LinkScores:
@@ -130,5 +166,12 @@ def scores_of_test(setting: Setting, negatives: Kind) -> LinkScores:
 def measure(setting: Setting, negatives: Kind = "random") -> dict[str, Any]:
     """AP and AUC of the test events against ``negatives``."""
     scores = scores_of_test(setting, negatives)
-    report = link_report(setting.stream, setting.split, setting.split.test, scores, setting.batch_size)
+    report = link_report(
+        setting.stream,
+        setting.split,
+        setting.split.test,
+        scores,
+        setting.batch_size,
+        inductive=setting.model.inductive,
+    )
     return {"protocol": {"negatives": negatives, "metrics": METRICS}, **report}

@@ -32,7 +32,7 @@ from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
 from contig.negatives import Negatives
 from contig.splits import Split
-from contig.tasks.link import EVALUATION_SEED, check_scores, selections
+from contig.tasks.link import EVALUATION_SEED, Metrics, by_selection, check_scores
 from contig.tasks.metrics import rank_metrics
 from contig.tasks.setting import Setting
 from contig.tasks.walk import Progress, Walk
@@ -159,11 +159,16 @@ def _smallest(values: NDArray[np.float64], count: int) -> NDArray[np.int64]:
 
 
 def recommend_report(
-    stream: EventStream, split: Split, events: NDArray[np.int64], found: NDArray[np.float32]
-) -> dict[str, dict[str, float | int]]:
+    stream: EventStream,
+    split: Split,
+    events: NDArray[np.int64],
+    found: NDArray[np.float32],
+    *,
+    inductive: bool = True,
+) -> dict[str, Metrics]:
     """MRR and recalls of all the protocol's selections of the events."""
     check_scores(stream, events, found)
-    return {name: rank_metrics(found[rows]) for name, rows in selections(stream, split, events).items()}
+    return by_selection(stream, split, events, lambda rows: rank_metrics(found[rows]), inductive=inductive)
 
 
 def measure(setting: Setting, candidates: int | None = None, as_of: AsOf = "event") -> dict[str, Any]:
@@ -184,4 +189,5 @@ def measure(setting: Setting, candidates: int | None = None, as_of: AsOf = "even
             "true at its source and time"
         )
         protocol["candidate_seed"] = EVALUATION_SEED
-    return {"protocol": protocol, **recommend_report(stream, split, events, found)}
+    report = recommend_report(stream, split, events, found, inductive=setting.model.inductive)
+    return {"protocol": protocol, **report}

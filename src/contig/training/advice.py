@@ -51,7 +51,9 @@ def yardstick(session: Session) -> float:
     scores = LinkScorer(rule, rule.new_state(data.stream.num_nodes), data.history, size)(
         data.split.val, negative
     )
-    report = link_report(data.stream, data.split, data.split.val, scores, size)
+    report = link_report(
+        data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
+    )
     return float(report["transductive"]["ap"])
 
 

@@ -247,7 +247,9 @@ class _Validation:
         task.end()
         _checked(float(np.sum(scores)), session)
         size = session.config.train.batch_size
-        report = link_report(data.stream, data.split, data.split.val, scores, size)
+        report = link_report(
+            data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
+        )
         learned = len(data.split.train) if session.model.learns else 0
         row: dict[str, Any] = {
             "epoch": progress.epoch + 1,
@@ -288,7 +290,14 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
     scores = session.scorer(data.split.test, negative, advance)
     speed = task.speed()
     task.end()
-    report = link_report(data.stream, data.split, data.split.test, scores, options.batch_size)
+    report = link_report(
+        data.stream,
+        data.split,
+        data.split.test,
+        scores,
+        options.batch_size,
+        inductive=session.model.inductive,
+    )
     session.state.reset()
     everything = torch.arange(len(data.stream)).numpy()
     task = display.task("whole stream", len(everything))

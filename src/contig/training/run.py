@@ -19,11 +19,11 @@ from contig import __version__
 from contig.errors import ConfigError, DataError, RunError
 from contig.events import EventStream, Side
 from contig.history import History
-from contig.models import Model, NodeState
+from contig.models import Model, NodeState, model_class
 from contig.models.replay import Playback, replay
-from contig.splits import chronological_split
+from contig.splits import Rule, chronological_split
 from contig.tasks import measure
-from contig.tasks.link import METRICS
+from contig.tasks.link import METRICS, between_known
 from contig.tasks.setting import Setting
 from contig.times import Moment, moment
 from contig.training.config import RunConfig
@@ -151,7 +151,7 @@ class Run:
             setting = Setting(self.model, state, self.history, self.stream, split, size, display.bar)
             found = measure(task, setting, **options)
         about = describe(self.config, self.stream)
-        shared = {key: about["protocol"][key] for key in ("split", "rule")}
+        shared = {key: about["protocol"][key] for key in ("split", "rule", "transductive", "inductive")}
         protocol = {"task": task, **shared, **found.pop("protocol")}
         return {**about, "protocol": protocol, "batch_size": size, "hardware": hardware(device), **found}
 
@@ -273,8 +273,18 @@ def describe(config: RunConfig, stream: EventStream) -> dict[str, Any]:
             "task": "link",
             "split": "70/15/15 by time quantile",
             "rule": config.train.rule,
+            **_selections(config.train.rule, model_class(config.model).inductive),
             "negatives": "random",
             "metrics": METRICS,
         },
         "seed": config.train.seed,
+    }
+
+
+def _selections(rule: Rule, inductive: bool) -> dict[str, str]:
+    """Which events the measures are of, in words."""
+    known = "events between nodes seen in training"
+    return {
+        "transductive": known if between_known(rule, inductive) else "all events",
+        "inductive": "events with a new node" if inductive else "not measured: the model knows no new nodes",
     }

@@ -56,10 +56,14 @@ class Data:
                     f"give a longer stream{cure}."
                 )
         known = ~split.new_nodes
-        if split.rule == "paper" and not np.any(known[stream.src[split.val]] & known[stream.dst[split.val]]):
+        needed = split.rule == "paper" or not model_class(config.model).inductive
+        if needed and not np.any(known[stream.src[split.val]] & known[stream.dst[split.val]]):
+            cure = "use rule=tgn, which counts every validation event"
+            if split.rule == "tgn":
+                cure = f"{config.model} knows no others; use rule=paper, which hides none, or another model"
             raise RunError(
                 f"{stream.origin}: no validation event is between two nodes seen in training, so no epoch "
-                "can be told from another; use rule=tgn, which counts every validation event."
+                f"can be told from another; {cure}."
             )
         history = History.from_stream(stream, device)
         return cls(stream, split, history, history.only(split.train), device)
@@ -114,6 +118,8 @@ class Session:
 
     def begin_epoch(self) -> None:
         """Forget what was observed, and the negatives; weights stay."""
+        if self.progress.epoch == 0:
+            self.model.prepare(self.data.training)
         self.state.reset()
         self._negative = None
         self.progress.step, self.progress.loss, self.progress.train_seconds = 0, 0.0, 0.0
@@ -174,7 +180,9 @@ class Session:
         logits = score_batch(self.model, self.state, self.data.training, batch, negative)
         truth = torch.zeros_like(logits)
         truth[:, 0] = 1
-        return binary_cross_entropy_with_logits(logits, truth)
+        loss = binary_cross_entropy_with_logits(logits, truth)
+        penalty = self.model.penalty(self.state, self.data.training, batch.t[0])
+        return loss if penalty is None else loss + penalty
 
     # -- saving ----------------------------------------------------------------------------------
 
@@ -254,7 +262,7 @@ def build_model(config: RunConfig, stream: EventStream) -> Model:
     features = stream.node_features
     nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
     make: Any = model_class(config.model)
-    model: Model = make(config.model_options, DataShape(stream.edge_width, nodes))
+    model: Model = make(config.model_options, DataShape(stream.edge_width, nodes, stream.num_nodes))
     return model
 
 

@@ -1,0 +1,68 @@
+"""VGAE: a variational graph autoencoder (Kipf & Welling, "Variational graph auto-encoders", 2016).
+
+``q(z_v) = N(mu_v, diag(sigma_v^2))`` with ``mu = A' H W_mu``, ``log sigma = A' H W_sigma``,
+``H = relu(A' X W_0)``; the logit of a link is ``z_u . z_v``, with ``z`` drawn in training and ``z = mu``
+after it. The loss is the negative evidence bound over pairs: cross-entropy, plus
+``1/n`` times the mean over the ``n`` nodes of ``KL(q(z_v) | N(0, I))``, which is
+``-1/2 sum(1 + 2 log sigma - mu^2 - sigma^2)``.
+
+Departures: those of ``contig.models.gae``; the graph's nodes are those with an event before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from contig.history import History
+from contig.models.contract import DataShape
+from contig.models.snapshots import Autoencoder, AutoencoderOptions
+from contig.models.state import NodeState
+from contig.models.static import convolutions
+from contig.options import option
+
+LARGEST_LOG_SIGMA = 10.0  # far beyond it a draw overflows
+
+
+@dataclass(frozen=True)
+class VGAEOptions(AutoencoderOptions):
+    """What can be chosen about VGAE."""
+
+    divergence: float = option(1.0, "weight of the divergence; 1 is the evidence bound", low=0)
+
+
+class VGAE(Autoencoder):
+    """See the module's text."""
+
+    name = "vgae"
+    options = VGAEOptions
+    training_defaults: ClassVar = {"lr": 1e-2}
+    opt: VGAEOptions
+
+    def __init__(self, options: VGAEOptions, data: DataShape) -> None:
+        super().__init__(options, data)
+        conv = convolutions(self.name).GCNConv
+        self.mean, self.log_sigma = (conv(options.hidden, options.dim) for _ in range(2))
+
+    def encode(self, x: Tensor, edges: Tensor) -> Tensor:
+        mean, log_sigma = self.distribution(x, edges)
+        return mean + torch.randn_like(mean) * log_sigma.exp() if self.training else mean
+
+    def distribution(self, x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and logarithm of the spread of each node's vector, each ``[nodes, d]``."""
+        inner = self.inner(x, edges)
+        return self.mean(inner, edges), self.log_sigma(inner, edges).clamp(max=LARGEST_LOG_SIGMA)
+
+    def penalty(self, state: NodeState, history: History, as_of: Tensor) -> Tensor:
+        pairs, position = self._past(history, as_of)
+        graph = pairs.graph(position)
+        mean, log_sigma = self.distribution(self._inputs(graph), graph.edges)
+        return self.opt.divergence * divergence(mean, log_sigma).mean() / len(mean)
+
+
+def divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
+    """``KL(N(mean, sigma^2) | N(0, 1))`` of each row ``[n, d]``, summed over its dimensions."""
+    return -0.5 * (1 + 2 * log_sigma - mean.square() - (2 * log_sigma).exp()).sum(dim=1)
