@@ -13,7 +13,6 @@ import pytest
 import torch
 from studied import SECONDS, fill, lots, planned
 
-from contig.experiments import findings
 from contig.experiments.findings import growth, tables, timings
 from contig.experiments.grids import Grid, Table, Value
 from contig.experiments.jobs import Job
@@ -85,7 +84,7 @@ def test_table2(plan: Plan, made: dict[str, Table]) -> None:
 def test_a_model_that_tells_nothing_of_new_nodes_has_no_inductive_line(
     plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TGN, "inductive", False, raising=False)
+    monkeypatch.setattr(TGN, "inductive", False)
     made = {table.name: table for table in tables(plan)}
     for name in ("table2", "fig4"):
         sections = [x.section for x in grid(made[name], "mooc").lines if x.label == "tgn"]
@@ -185,7 +184,3 @@ def test_what_is_not_done_is_left_out(tmp_path: Path) -> None:
     one.file.unlink()
     [table] = [table for table in tables(plan) if table.name == "fig3"]
     assert value(grid(table, "mooc"), one.job.recipe.model, "MRR").seeds == 2
-
-
-def test_models_without_the_attribute_count_as_inductive() -> None:
-    assert findings.inductive("tgn")

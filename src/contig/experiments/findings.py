@@ -68,11 +68,6 @@ def measured(evaluations: Sequence[Evaluation]) -> list[Measured]:
     ]
 
 
-def inductive(model: str) -> bool:
-    """Whether a model can tell anything of nodes it was not trained on."""
-    return bool(getattr(model_class(model), "inductive", True))
-
-
 def tables(plan: Plan) -> list[Table]:
     """Every table of the study, in the paper's order."""
     makers: dict[str, Callable[[Plan], Table]] = {
@@ -113,7 +108,7 @@ def table2(plan: Plan) -> Table:
 def _link_lines(stream: str, rows: Sequence[Row], task: str) -> Iterable[Line]:
     for row in rows:
         model = row.recipe.model
-        if task == "inductive" and not inductive(model):
+        if task == "inductive" and not model_class(model).inductive:
             continue
         theirs = model if row.recipe.variant == PLAIN else ""
         values = (
@@ -243,7 +238,7 @@ def fig4(plan: Plan) -> Table:
 
 def _interval_lines(found: Sequence[Measured], task: str) -> Iterable[Line]:
     for one in found:
-        if task == "transductive" or inductive(one.model):
+        if task == "transductive" or model_class(one.model).inductive:
             values = tuple(one.value(task, name, "ap") for name in SETS)
             yield Line(one.label, values, task if one.learns else f"{task}, rules")
 

@@ -130,7 +130,8 @@ def _settings(plan: Plan) -> str:
         if model_class(recipe.model).learns:
             told = f"lr {train.lr:g}, {told}, at most {train.epochs} epochs"
         rows.append((name, recipe.model, recipe.variant, own or "none", told, origin))
-    return _rows(["stream", "model", "variant", "settings", "training", "from"], rows)
+    inner = _rows(["stream", "model", "variant", "settings", "training", "from"], rows)
+    return f"<details><summary>{len(rows):,} recipes</summary>{inner}</details>" if rows else ""
 
 
 def _word(value: object) -> str:
