@@ -1,8 +1,7 @@
 """Negatives: destinations a source did not meet at that time.
 
 A draw is exact, not rejected and tried again: to pick one of ``n`` candidates of which ``m`` are
-true at that moment, draw one of ``n - m`` places and step over the true ones. Shapes depend on
-nothing random, so a draw can be part of a captured GPU graph.
+true at that moment, draw one of ``n - m`` places and step over the true ones.
 """
 
 from __future__ import annotations

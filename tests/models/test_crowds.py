@@ -65,5 +65,6 @@ def test_room_and_what_fits_in_it() -> None:
     assert room % STEP == 0
     assert 2 * STEP < room <= 1.25 * 2 * STEP + STEP
     assert room_above(None) is None
-    assert [fits(counts, i, 17) for i in range(4)] == [True, False, True, True]
+    assert [fits(counts, i, 17) for i in range(4)] == [True, False, True, False]
     assert fits(None, 0, None)
+    assert not fits(None, 0, 17)

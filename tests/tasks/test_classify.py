@@ -283,3 +283,18 @@ def test_lost_states_are_told() -> None:
         next(asked.model.parameters()).fill_(torch.nan)
     with pytest.raises(RunError, match="are not numbers any more"):
         measure(asked)
+
+
+def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them() -> None:
+    stream = labelled(3)
+    split = chronological_split(stream, rule="tgn")
+    label = stream.label == 1
+    found = np.random.default_rng(0).normal(size=(2, len(split.test))).astype(np.float32)
+    report = classify_report(stream, split, label, found, inductive=False)
+    new = split.new_nodes[stream.src[split.test]]
+    assert 0 < new.sum() < len(new)
+    assert report["inductive"] == {"events": int(new.sum()), "positives": int(label[split.test][new].sum())}
+    truth = label[split.test][~new]
+    expected = [roc_auc_score(truth, one[~new]) for one in found]
+    assert report["transductive"]["auc_seeds"] == pytest.approx(expected)
+    assert report["transductive"]["events"] == int((~new).sum())

@@ -151,8 +151,8 @@ class GatedODE(nn.Module):
             values = torch.sigmoid(self.gates(initial))
         if not self.without:
             return values
-        kept = values.new_tensor([f not in self.without for f in FACTORS])
-        return values * kept.repeat_interleave(self.dim)
+        parts = zip(FACTORS, values.chunk(3, dim=1), strict=True)
+        return torch.cat([torch.zeros_like(p) if f in self.without else p for f, p in parts], dim=1)
 
     def forward(self, initial: Tensor, coupling: Coupling) -> Tensor:
         """``H(T)`` for a whole graph of rows ``[n, d]``."""

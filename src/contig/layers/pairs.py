@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from contig.cores import HAS_NUMBA, HAS_TRITON, ranges, side_by_side
 
@@ -83,6 +84,7 @@ class _InLoops(torch.autograd.Function):
         return out
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         from contig.layers import loops
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from contig.cores import HAS_NUMBA, ranges, side_by_side
 
@@ -89,6 +90,7 @@ class _InLoops(torch.autograd.Function):
         return tuple(_mixed(kept, *part, mask) for part in zip(tables, places, strict=True))
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         mask, keep, weights, *given = ctx.saved_tensors
         count = ctx.count

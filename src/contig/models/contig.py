@@ -92,6 +92,10 @@ class ConTIG(AttentiveMemory):
     def fixed_shapes(self) -> bool:
         return self.opt.scope != "batch" and self.opt.solver == "series"
 
+    @property
+    def asks_others(self) -> bool:
+        return super().asks_others and "transform" not in self.opt.without
+
     # -- reading ---------------------------------------------------------------------------------
 
     def embed(

@@ -94,12 +94,14 @@ class Model(nn.Module, ABC):
         """What a batch's loss has besides the cross-entropy of its links; None for nothing."""
         return None
 
-    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor | None:
-        """The nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries.
+    @property
+    def asks_others(self) -> bool:
+        """Whether ``embed`` computes the vectors of other nodes than those it is asked about."""
+        return False
 
-        None for a model that computes no others than those it is asked about.
-        """
-        return None
+    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
+        """The nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries."""
+        return nodes.unsqueeze(1)
 
     @contextmanager
     def within(self, room: int | None) -> Iterator[None]:

@@ -28,7 +28,7 @@ def crowds(
 
     None where there is nothing to gain: not on a GPU, or a model that computes only what it is asked.
     """
-    if not events.is_cuda or len(events) < batch_size or model.asks(history, events[:1], events[:1]) is None:
+    if not events.is_cuda or len(events) < batch_size or not model.asks_others:
         return None
     return counted(model, history, events, negative, batch_size)
 
@@ -45,7 +45,6 @@ def counted(
         batch = EventBatch.of(history, events[part])
         nodes = torch.cat([batch.src.unsqueeze(1), batch.dst.unsqueeze(1), negative[part]], dim=1)
         asked = model.asks(history, nodes.flatten(), batch.t.repeat_interleave(nodes.shape[1]))
-        assert asked is not None
         mentions = asked.view(len(batch.src) // batch_size, -1).sort(dim=1).values
         found.append(1 + (mentions[:, 1:] != mentions[:, :-1]).sum(dim=1))
     return torch.cat(found).cpu().numpy()
@@ -60,4 +59,4 @@ def room_above(counts: NDArray[np.int64] | None) -> int | None:
 
 def fits(counts: NDArray[np.int64] | None, batch: int, room: int | None) -> bool:
     """Whether this batch's nodes have room; one that was not counted is not run with any."""
-    return counts is None or room is None or batch >= len(counts) or int(counts[batch]) <= room
+    return room is None or (counts is not None and batch < len(counts) and int(counts[batch]) <= room)

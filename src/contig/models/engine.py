@@ -1,4 +1,6 @@
-"""Running a step as fast as the device allows, with the same numbers as the plain call.
+"""Running a step as fast as the device allows, with the numbers of the plain call up to rounding.
+
+Only dropout, where it is compiled, draws others.
 
 On a GPU a step is hundreds of small kernels, and launching them costs more than running them. Two
 things help, and neither asks a model to be written differently:
@@ -58,12 +60,11 @@ class Captured:
         function: Callable[..., Tensor],
         sizes: tuple[int, ...],
         *,
-        generators: tuple[torch.Generator, ...] = (),
         fixed_shapes: bool = True,
         plain: Callable[..., Tensor] | None = None,
     ) -> None:
         self.function, self.plain = function, plain or function
-        self.sizes, self.generators = sizes, generators
+        self.sizes = sizes
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
         self.capturable = fixed_shapes
@@ -99,8 +100,6 @@ class Captured:
     def _capture(self, *inputs: Tensor) -> bool:
         self.inputs = tuple(given.clone() for given in inputs)
         graph = torch.cuda.CUDAGraph()
-        for generator in self.generators:
-            graph.register_generator_state(generator)
         stream = torch.cuda.current_stream()
         try:
             with torch.cuda.graph(graph):

@@ -123,7 +123,11 @@ class AttentiveMemory(MemoryModel):
         """The time encoding of the query itself, ``[1 or queries, time_dim]``."""
         return self.time_now()
 
-    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor | None:
+    @property
+    def asks_others(self) -> bool:
+        return self.fixed_shapes
+
+    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
         near = history.before(nodes, times, self.neighbors)
         return torch.cat([nodes.unsqueeze(1), near.node], dim=1)
 

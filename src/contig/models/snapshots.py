@@ -143,7 +143,8 @@ class Autoencoder(StaticModel):
     def _encoded(self, pairs: Pairs, position: int, graph: Graph) -> Tensor:
         if self.training or torch.is_grad_enabled():
             return self.encode(self._inputs(graph), graph.edges)
-        # outside training weights change by being loaded or written to, and torch counts that
+        # weights change by being loaded or written to, which torch counts, and by training, after which
+        # ``train`` or ``eval`` is called
         key = (position, *((p.data_ptr(), p._version) for p in self.parameters()))
         if self._kept is None or self._kept[0] is not pairs or self._kept[1] != key:
             self._kept = (pairs, key, self.encode(self._inputs(graph), graph.edges))

@@ -25,7 +25,7 @@ from contig.events import EventStream
 from contig.layers import NodeDecoder
 from contig.models.contract import EventBatch
 from contig.splits import Split
-from contig.tasks.link import check_scores
+from contig.tasks.link import between_known, check_scores
 from contig.tasks.metrics import area_under_curve
 from contig.tasks.setting import Setting
 from contig.tasks.walk import Progress, Walk
@@ -172,23 +172,32 @@ def measure(setting: Setting, seeds: int = 5) -> dict[str, Any]:
         },
         "labels": {name: _counts(label[part]) for name, part in parts.items()},
         "validation": _spread([one.validation for one in learned]),
-        **classify_report(stream, split, label, found),
+        **classify_report(stream, split, label, found, inductive=setting.model.inductive),
     }
 
 
 def classify_report(
-    stream: EventStream, split: Split, label: NDArray[np.bool_], found: NDArray[np.float32]
+    stream: EventStream,
+    split: Split,
+    label: NDArray[np.bool_],
+    found: NDArray[np.float32],
+    *,
+    inductive: bool = True,
 ) -> dict[str, dict[str, Any]]:
     """AUC over seeds ``[seeds, test events]`` of the protocol's selections, by what is known of the source.
 
     ``transductive`` is every event under the rule ``tgn`` and those of sources seen in training under the
     rule ``paper``; ``inductive`` are those of new sources. Where one label is missing there is no AUC.
+    Of a model that is not ``inductive`` the events of new sources are left out, and only counted.
     """
     new, truth = split.new_nodes[stream.src[split.test]], label[split.test]
-    selected = {"transductive": ~new if split.rule == "paper" else np.ones_like(new), "inductive": new}
+    known = between_known(split.rule, inductive)
+    selected = {"transductive": ~new if known else np.ones_like(new), "inductive": new}
     report: dict[str, dict[str, Any]] = {}
     for name, rows in selected.items():
         report[name] = _counts(truth[rows])
+        if name == "inductive" and not inductive:
+            continue
         if 0 < report[name]["positives"] < report[name]["events"]:
             each = [area_under_curve(one[rows & truth], one[rows & ~truth]) for one in found]
             report[name] = {**_spread(each), **report[name]}

@@ -62,9 +62,8 @@ class Ranker:
         if as_of not in get_args(AsOf):
             raise ConfigError(unknown("value for as_of", as_of, get_args(AsOf)))
         self.model, self.state, self.history = model, state, history
-        self.negatives, self.as_of = negatives, as_of
+        self.batch_size, self.negatives, self.as_of = batch_size, negatives, as_of
         self._all = Walk(model, state, history, batch_size, self._among_all)
-        self._drawn = Walk(model, state, history, batch_size, self._among_drawn)
         self._rivals = self._row = torch.empty(0)
 
     def __call__(
@@ -84,7 +83,9 @@ class Ranker:
         self._row[torch.from_numpy(events).to(self.history.device)] = torch.arange(
             len(events), device=self.history.device
         )
-        return self._drawn(events, progress)
+        # a walk of its own: a captured one would go on reading the rivals of the call before
+        walk = Walk(self.model, self.state, self.history, self.batch_size, self._among_drawn)
+        return walk(events, progress)
 
     def _among_all(self, batch: EventBatch) -> Tensor:
         candidates, true = self.negatives.candidates(batch.event)

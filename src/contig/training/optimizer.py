@@ -41,6 +41,11 @@ class FlatAdam:
         self.count = torch.zeros((), dtype=torch.float32, device=like.device)
         self._update = Compiled(self._updated, compiled)
 
+    def clear(self) -> None:
+        """Forget gradients, also those of a step that did not come to its end."""
+        for parameter in self.parameters:
+            parameter.grad = None
+
     @torch.no_grad()
     def step(self) -> None:
         """Take the gradients that are there, and leave none."""
@@ -48,7 +53,7 @@ class FlatAdam:
         for parameter, padding in zip(self.parameters, self._padding, strict=True):
             grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             pieces += [grad.flatten(), padding]
-            parameter.grad = None
+        self.clear()
         grad = torch.cat(pieces)
         if grad.is_cuda:
             self._update(grad)

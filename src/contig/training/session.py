@@ -164,6 +164,7 @@ class Session:
     ) -> Tensor:
         """Learn from ``events`` against ``negative`` and then observe those that are ``seen``."""
         assert self.optimizer is not None
+        self.optimizer.clear()
         loss = loss_of(events, negative)
         loss.backward()
         self.optimizer.step()
