@@ -43,6 +43,14 @@ def test_a_name_has_one_colour_in_all_panels() -> None:
     assert len(colours) == 1
 
 
+def test_twelve_names_have_twelve_looks() -> None:
+    some = [ONE._replace(name=f"m{i}") for i in range(12)]
+    [axes] = plots.curves("", [], [Panel("a", some, "", "")]).axes
+    lines = [mark.lines[0] for mark in axes.containers]  # type: ignore[attr-defined]
+    assert len({line.get_color() for line in lines}) == len({line.get_marker() for line in lines}) == 12
+    assert lines[0].get_zorder() > max(line.get_zorder() for line in lines[1:])
+
+
 def test_named_places() -> None:
     figure = plots.curves("", [], [Panel("a", [Curve("c", range(3), [1, 2, 3], [nan] * 3)], "", "", "xyz")])
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["x", "y", "z"]

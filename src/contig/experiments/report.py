@@ -187,7 +187,7 @@ td.word{text-align:left;white-space:normal}thead th+th{text-align:right}
 .best{font-weight:700}.paper{color:var(--soft)}
 .up{color:var(--up);background:var(--upbg)}.down{color:var(--down);background:var(--downbg)}.even{color:var(--soft)}
 .notes{color:var(--soft);font-size:.88rem;padding-left:1.1rem;margin:.5rem 0 0}
-figure{margin:0 0 1.5rem}figure svg{width:100%;height:auto;max-height:52rem;overflow:visible}
+figure{margin:0 0 1.5rem}figure svg{width:100%;height:auto;overflow:visible}
 summary{cursor:pointer;color:var(--accent)}
 @media (max-width:60rem){body{display:block}nav{position:static;height:auto;border:0;padding-bottom:0}}
 @media print{nav{display:none}body{display:block;background:#fff}section{break-inside:avoid}}

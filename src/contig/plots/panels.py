@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # The first is for what a picture is about; one colour for one name throughout a picture.
-COLOURS = ("#cc4b37", "#2f5d8a", "#eda63a", "#21797c", "#7b5aa6", "#8c6d46", "#d47fa6", "#5b8c3e", "#4f6272")
+COLOURS = (
+    *("#cc4b37", "#2f5d8a", "#eda63a", "#21797c", "#7b5aa6", "#8c6d46"),
+    *("#d47fa6", "#5b8c3e", "#4f6272", "#2aa7c4", "#a59a1c", "#3f3fa0"),
+)
 QUIET = "#a9b2bc"
-MARKERS = "osD^vPX<>"
+MARKERS = "osD^vPX<>hp8"
 
 
 class Curve(NamedTuple):
@@ -85,15 +88,18 @@ def _places(
 
 
 def _look(place: int) -> dict[str, Any]:
-    return {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+    """The first stands out and in front."""
+    own = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
+    return {**own, "linewidth": 1.6 if place else 2.8, "zorder": 3 if place else 4}
 
 
 def _line(curve: Curve, look: Mapping[str, Any]) -> dict[str, Any]:
     """How a curve is drawn."""
-    own = {**look, "linewidth": 1.8, "markersize": 5.0, "linestyle": CUT_LINE if curve.dashed else "-"}
+    own = {**look, "markersize": 5.0, "linestyle": CUT_LINE if curve.dashed else "-"}
     if not curve.quiet:
         return own
-    return {**own, "color": QUIET, "linewidth": 1.1, "markersize": 0.0 if curve.dashed else 4.0}
+    size = 0.0 if curve.dashed else 4.0
+    return {**own, "color": QUIET, "linewidth": 1.1, "markersize": size, "zorder": 2}
 
 
 def _handle(curve: Curve, look: Mapping[str, Any]) -> Line2D:
@@ -107,9 +113,7 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]) -> N
         points = [(x, y, 0.0 if math.isnan(std) else std) for x, y, std, some in rows if some]
         if points:
             x, y, std = zip(*points, strict=True)
-            style = _line(curve, looks[curve.name])
-            order = 2 if curve.quiet else 3
-            axes.errorbar(x, y, yerr=std, elinewidth=1.1, capsize=2.0, zorder=order, **style)
+            axes.errorbar(x, y, yerr=std, elinewidth=1.1, capsize=2.0, **_line(curve, looks[curve.name]))
     if panel.log:
         axes.set_xscale("log")
         axes.set_yscale("log")
