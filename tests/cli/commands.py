@@ -31,6 +31,11 @@ class Answer:
         return json.loads(self.out)
 
     @property
+    def lines(self) -> list[list[str]]:
+        """What was printed, the words of each line."""
+        return [line.split() for line in self.out.splitlines() if line.strip()]
+
+    @property
     def words(self) -> str:
         """All of it on one line."""
         return " ".join((self.out + self.err).split())

@@ -11,28 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from commands import Answer
 from finished import finish
-from typer.testing import CliRunner
 
-from contig.cli import app
 from contig.experiments import jobs as working
 from contig.experiments.jobs import Job
 from contig.models import MODELS, model_class
 from contig.training.folder import RunFolder
-
-
-class Answer:
-    """What a command printed, and how it ended."""
-
-    def __init__(self, *arguments: object) -> None:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="contig")
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        self.code, self.out, self.err = result.exit_code, result.stdout, result.stderr
-
-    @property
-    def lines(self) -> list[list[str]]:
-        return [line.split() for line in self.out.splitlines() if line.strip()]
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ def parts(seed: int = 0) -> list[Tensor]:
     return [part.requires_grad_(learned) for part, learned in zip(drawn, LEARNED, strict=True)]
 
 
-def compare(ours: Any, theirs: Any, found: Tensor, expected: Tensor, given: list[Tensor]) -> None:
+def assert_alike(ours: Any, theirs: Any, found: Tensor, expected: Tensor, given: list[Tensor]) -> None:
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
     up = torch.linspace(-1, 1, found.numel()).view_as(found)
     asked = [part for part in given if part.requires_grad and part.numel()]
@@ -39,7 +39,7 @@ def _seeded() -> Any:
 def test_the_map_is_the_map_of_the_whole() -> None:
     ours, theirs, given = PartedLinear(sum(WIDTHS), OUT), nn.Linear(sum(WIDTHS), OUT), parts()
     theirs.load_state_dict(ours.state_dict())
-    compare(ours, theirs, ours(*given), theirs(torch.cat(given, dim=1)), given)
+    assert_alike(ours, theirs, ours(*given), theirs(torch.cat(given, dim=1)), given)
 
 
 @pytest.mark.parametrize(("own", "torchs"), [(GRUCell, nn.GRUCell), (RNNCell, nn.RNNCell)])
@@ -47,4 +47,4 @@ def test_the_cells_are_those_of_torch(own: Any, torchs: Any) -> None:
     ours, theirs, given = own(sum(WIDTHS), OUT), torchs(sum(WIDTHS), OUT), parts(1)
     theirs.load_state_dict(ours.state_dict())
     h = torch.randn(ROWS, OUT)
-    compare(ours, theirs, ours(given, h), theirs(torch.cat(given, dim=1), h), given)
+    assert_alike(ours, theirs, ours(given, h), theirs(torch.cat(given, dim=1), h), given)

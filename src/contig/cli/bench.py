@@ -151,7 +151,7 @@ def _measured(
     names = chosen(only)
     settings = set_options(Settings(), {**(QUICK if quick else {}), **given})
     stream = data.read_stream(
-        file or (QUICK_DATA if quick else DEFAULT_DATA), data_dir=data_dir, features=False
+        file or (QUICK_DATA if quick else DEFAULT_DATA), data_dir=data_dir, features="none"
     )
     bench = Bench(stream, settings, device)
     rows = []

@@ -71,10 +71,18 @@ DataDir = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 
 
-def read_stream(file: str, *, data_dir: Path | None = None, **options: Any) -> EventStream:
-    """The stream that FILE means; ``options`` are those of ``open_stream``, None where not given."""
+def read_stream(
+    file: str, *, data_dir: Path | None = None, features: str | None = None, **options: Any
+) -> EventStream:
+    """The stream that FILE means; columns and features are as the user writes them, None where not given.
+
+    ``options`` are those of ``open_stream``.
+    """
     from contig.datasets import open_stream
 
+    for name in ("src", "dst", "t", "label"):
+        options[name] = _column(options.get(name))
+    options["features"] = _feature_columns(features)
     given = {name: value for name, value in options.items() if value is not None}
     if not _at_hand(file, data_dir):  # a download shows its own progress
         return open_stream(file, data_dir=data_dir, **given)
@@ -91,16 +99,16 @@ def _at_hand(file: str, data_dir: Path | None) -> bool:
     return dataset.filename is None or find_dataset(dataset.name, data_dir) is not None
 
 
-def column(given: str | None) -> str | int | None:
+def _column(given: str | None) -> str | int | None:
     """A column as the user names it: digits are a position."""
     return int(given) if given is not None and given.isdecimal() else given
 
 
-def feature_columns(given: str | None) -> bool | list[str | int] | None:
+def _feature_columns(given: str | None) -> bool | list[str | int] | None:
     """The edge features the user asks for: all, none, or some columns."""
     if given in (None, "all", "none"):
         return None if given is None else given == "all"
-    return [c for name in given.split(",") if (c := column(name.strip())) not in ("", None)]
+    return [c for name in given.split(",") if (c := _column(name.strip())) not in ("", None)]
 
 
 # --- inspect -----------------------------------------------------------------------------------------
@@ -139,11 +147,11 @@ def inspect(
     stream = read_stream(
         file,
         data_dir=data_dir,
-        src=column(src),
-        dst=column(dst),
-        t=column(time),
-        label=column(label),
-        features=feature_columns(features),
+        src=src,
+        dst=dst,
+        t=time,
+        label=label,
+        features=features,
         format=format,
         bipartite=bipartite,
     )

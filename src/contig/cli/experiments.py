@@ -182,11 +182,11 @@ def compare(
         file: data.read_stream(
             file,
             data_dir=data_dir,
-            src=data.column(src),
-            dst=data.column(dst),
-            t=data.column(time),
-            label=data.column(label),
-            features=data.feature_columns(features),
+            src=src,
+            dst=dst,
+            t=time,
+            label=label,
+            features=features,
             format=format,
             bipartite=bipartite,
         )
