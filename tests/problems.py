@@ -88,12 +88,14 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-batch": ("contig", {"scope": "batch"}),
     "contig-without-transform": ("contig", {"without": "transform", "scope": "all"}),
     "tgat-two-layers": ("tgat", {"layers": 2}),
+    "tgat-identity": ("tgat", {"identity": 5}),
     "edgebank-window": ("edgebank", {"window": 7.5}),
     "popularity-window": ("popularity", {"window": 7.5}),
 }
 # an embedding knows the past up to the batch: through states alone, or a graph that is renewed now and then
 UP_TO_THE_BATCH = {"contig-without-transform", "jodie", "dyrep", "gae", "vgae"}
 FROZEN = {"ctdne"}  # vectors are weights: events after training make none
+TELLS_APART = {"tgat-identity"}  # nodes that nothing has happened to
 COUPLED = {"contig-batch"}  # the queries of one call share a graph, so they answer for one another
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -20,9 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contig.cores import HAS_NUMBA
+from contig.cores import HAS_NUMBA, HAS_TRITON
 from contig.errors import ConfigError, DataError, unknown
 from contig.events import Array, EventStream
+from contig.hosted import hosted
 
 Choice = Literal["recent", "uniform"]
 
@@ -86,6 +87,7 @@ class History:
     num_nodes: int
     pool_used: int
     longest: int
+    on_host: bool = False  # in the host's memory, though a GPU works on it
 
     # -- making one ------------------------------------------------------------------------------
 
@@ -143,6 +145,18 @@ class History:
             )
         return self._index(self.events, chosen, self.num_nodes)
 
+    def hosted(self, device: torch.device, events: EventColumns | None = None) -> History:
+        """This history in the host's memory for a GPU to read, over ``events`` where those are there already.
+
+        It can be asked, but not appended to.
+        """
+        names = (*_ENTRIES, *_SEGMENTS)
+        arrays: dict[str, Any] = {name: hosted(getattr(self, name), device) for name in names}
+        if events is None:
+            columns = {name: hosted(self.events[name], device) for name in self.events.columns}
+            events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
+        return replace(self, events=events, on_host=True, **arrays)
+
     # -- asking it -------------------------------------------------------------------------------
 
     @property
@@ -185,6 +199,8 @@ class History:
         _check_queries(nodes, times)
         if how == "recent" and self.device.type == "cpu" and HAS_NUMBA:
             return self._before_compiled(nodes, times, k)
+        if how == "recent" and self.device.type == "cuda" and HAS_TRITON:
+            return self._before_in_a_kernel(nodes, times, k)
         return self._before(nodes, times, k, how, generator)
 
     def count_before(self, nodes: Tensor, times: Tensor) -> Tensor:
@@ -202,6 +218,13 @@ class History:
         queries = (nodes.long().contiguous().numpy(), asked)
         history_loops.lookup(self._index_arrays[:5], queries, out, torch.get_num_threads())
         return Neighbors(*map(torch.from_numpy, out))
+
+    def _before_in_a_kernel(self, nodes: Tensor, times: Tensor, k: int) -> Neighbors:
+        from contig.history_kernels import lookup  # here, since it takes Triton
+
+        asked = _as_time_of(self.entry_time, times)
+        index = self.start, self.length, self.entry_event, self.entry_node, self.entry_time
+        return Neighbors(*lookup(nodes.long(), asked, *index, k, self.longest.bit_length()))
 
     def _before(
         self, nodes: Tensor, times: Tensor, k: int, how: Choice, generator: torch.Generator | None
@@ -334,6 +357,8 @@ class History:
         self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None
     ) -> dict[str, Tensor]:
         """The rows as the columns take them, once nothing is wrong with any of them."""
+        if self.on_host:
+            raise DataError("append: a history that lies in the host's memory for a GPU cannot grow.")
         for ids in (src, dst):
             _check_queries(ids, t)
         if len(t) and not (int(torch.minimum(src, dst).min()) >= 0 and _top(src, dst) <= _MOST_NODES):

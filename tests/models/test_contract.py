@@ -13,6 +13,7 @@ import torch
 from problems import (
     CASES,
     FROZEN,
+    TELLS_APART,
     batch_of,
     case,
     embeds,
@@ -141,14 +142,14 @@ def test_asking_about_nobody_is_answered_with_nothing(name: str, stream: EventSt
 
 @pytest.mark.parametrize("name", CASES)
 def test_before_anything_has_happened(name: str) -> None:
-    """A model answers on an empty history, and then it cannot tell one pair from another."""
+    """A model answers on an empty history, and unless it has codes it cannot tell one pair from another."""
     model = case(name, shape_of(random_stream(0)))
     history, state = History.empty(4, edge_width=3), model.new_state(4)
     src, dst = torch.tensor([0, 1]), torch.tensor([[2, 3, 1], [3, 0, 2]])
     times = torch.tensor([5.0, 5.0], dtype=torch.float64)
     found = model.link(state, history, src, dst, times, times[0])
     assert bool(torch.isfinite(found).all())
-    torch.testing.assert_close(found, found[0, 0].expand_as(found))
+    assert torch.allclose(found, found[0, 0].expand_as(found)) is (name not in TELLS_APART)
 
 
 # -- observing ----------------------------------------------------------------------------------------------
@@ -351,6 +352,8 @@ def test_new_nodes_are_like_any_blank_node_and_change_no_other(name: str) -> Non
         for new in (blank, last)
     ]
     assert bool(torch.isfinite(scores[1]).all())
+    if name in TELLS_APART:
+        return
     torch.testing.assert_close(scores[1], scores[0], rtol=1e-5, atol=1e-6)
     if embeds(model):
         both = model.embed(state, history, torch.tensor([blank, last]), time.repeat(2), time[0])

@@ -19,8 +19,11 @@ class Plain(Twin):
 
     def embed(self, v: int, t: int, layers: int) -> Tensor:
         if layers == 0:
+            if self.model.project is None:
+                return torch.zeros(self.model.dim)
             known = self.model.node_features is not None
-            return self.model.project.weight @ self.node_features(v) if known else torch.zeros(self.model.dim)
+            own = self.node_features(v) if known else self.model.codes(torch.tensor(v))
+            return self.model.project.weight @ own
         past = self.past(v, t, self.model.opt.neighbors)
         theirs = [self.embed(u, when, layers - 1) for u, _, when in past]
         readout = self.model.rounds[layers - 1]
@@ -31,7 +34,15 @@ class Plain(Twin):
 @pytest.mark.parametrize("start", [0, NOW])
 @pytest.mark.parametrize(
     ("edge_width", "settings"),
-    [(3, {}), (0, {"neighbors": 2}), (3, {"time_dim": 3, "heads": 3, "node_features": True})],
+    [
+        (3, {}),
+        (0, {"neighbors": 2}),
+        (0, {"identity": 5}),
+        (
+            3,
+            {"time_dim": 3, "heads": 3, "node_features": True, "identity": 5},
+        ),  # it has features, so no codes
+    ],
     ids=str,
 )
 @torch.no_grad()

@@ -36,7 +36,7 @@ def test_ranks_walk_on_from_validation(run: Run) -> None:
     found = run.evaluate("recommend")
     split = chronological_split(run.stream)
     state = NodeState(run.model.blank(), run.stream.num_nodes)
-    state.restore(run.folder.load("best.pt", state.device)["state"])
+    state.restore(run.folder.load("best.pt")["state"])
     assert state.position == split.test[0]
     ranker = Ranker(run.model, state, History.from_stream(run.stream), 30, Negatives(run.stream))
     expected = recommend_report(run.stream, split, split.test, ranker(split.test))

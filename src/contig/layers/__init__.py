@@ -1,6 +1,7 @@
 """The building blocks models are made of."""
 
 from contig.layers.attention import TemporalAttention
+from contig.layers.codes import NodeCodes
 from contig.layers.decoders import NodeDecoder, PairDecoder
 from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
 from contig.layers.parted import GRUCell, PartedLinear, RNNCell
@@ -12,6 +13,7 @@ __all__ = [
     "GRUCell",
     "GatedODE",
     "LogTimeEncoding",
+    "NodeCodes",
     "NodeDecoder",
     "PairDecoder",
     "PartedLinear",

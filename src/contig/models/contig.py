@@ -102,7 +102,7 @@ class ConTIG(AttentiveMemory):
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         if "transform" in self.opt.without:  # only the nodes themselves are computed
-            unique, place = distinct(nodes, state.num_nodes)
+            unique, place = distinct(nodes, state.num_nodes, fixed_shapes=self.fixed_shapes)
             return self.updated(state, history, unique, as_of).index_select(0, place)
         return super().embed(state, history, nodes, times, as_of)
 

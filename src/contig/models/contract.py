@@ -143,9 +143,9 @@ class Model(nn.Module, ABC):
         """
         return None
 
-    def new_state(self, num_nodes: int) -> NodeState:
+    def new_state(self, num_nodes: int, *, on_host: bool = False) -> NodeState:
         """The state before anything happened."""
-        return NodeState(self.blank(), num_nodes, self.device)
+        return NodeState(self.blank(), num_nodes, self.device, on_host=on_host)
 
     @property
     def fixed_shapes(self) -> bool:
@@ -163,13 +163,18 @@ def at_once(device: torch.device) -> int:
     return 2**16 if device.type == "cuda" else 2**13
 
 
-def distinct(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+def distinct(
+    ids: Tensor, num_nodes: int, room: int | None = None, *, fixed_shapes: bool = True
+) -> tuple[Tensor, Tensor]:
     """The distinct ids and each id's place among them: compute once per node, not per mention.
 
-    For reading alone: on a GPU shapes must not depend on data, and nodes that are not named may come
-    along. Where it is known that at most ``room`` are, they come in that many places, the last ones
+    For reading alone: on a GPU ``fixed_shapes`` must not depend on data, and nodes that are not named may
+    come along. Where it is known that at most ``room`` are, they come in that many places, the last ones
     filled up with node 0; else the ids come back as they are, or all nodes where there are fewer.
     """
+    if ids.is_cuda and not fixed_shapes:
+        found, place = torch.unique(ids, return_inverse=True)
+        return found, place
     if ids.is_cuda:
         if room is not None and room < min(num_nodes, len(ids)):
             return _packed(ids, num_nodes, room)

@@ -15,6 +15,7 @@ waits for the device. A model that cannot says so with ``fixed_shapes`` and runs
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Callable
 
 import torch
@@ -38,7 +39,9 @@ class Compiled:
         if self._fast is None:
             return self.function(*inputs)
         try:
-            return self._fast(*inputs)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of the compiler, about its own choices
+                return self._fast(*inputs)
         except torch._dynamo.exc.TorchDynamoException as error:
             reason = str(error).strip().splitlines()[0]
             log.warning("This model's step cannot be compiled and runs plainly: %s", reason)

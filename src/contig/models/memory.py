@@ -136,7 +136,7 @@ class AttentiveMemory(MemoryModel):
     ) -> Tensor:
         near = history.before(nodes, times, self.neighbors)
         mentioned = torch.cat([nodes, near.node.flatten()])
-        unique, place = distinct(mentioned, state.num_nodes, self.room)
+        unique, place = distinct(mentioned, state.num_nodes, self.room, fixed_shapes=self.fixed_shapes)
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
         own = updated.index_select(0, place[: len(nodes)])
         theirs = Rows(updated, place[len(nodes) :].view(near.node.shape))

@@ -51,7 +51,7 @@ class Playback:
 
     def __init__(self, model: Model, history: History, num_nodes: int, batch_size: int) -> None:
         self.model, self.history = model, history
-        self.state = NodeState(model.blank(), num_nodes, history.device)
+        self.state = NodeState(model.blank(), num_nodes, history.device, on_host=history.on_host)
         self._steps = schedule(history.events["t"].cpu().numpy(), batch_size)
         self._next = 0
 

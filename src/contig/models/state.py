@@ -8,21 +8,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contig.hosted import hosted
+
 
 class NodeState:
     """Named tensors with one row per node, which grow as nodes appear.
 
     ``blank`` holds the row a node starts with. ``position`` counts the events observed so far, so
-    that state and history can be carried on from where they stopped.
+    that state and history can be carried on from where they stopped. ``on_host`` leaves the rows in the
+    host's memory while the device works on them.
     """
 
     def __init__(
-        self, blank: Mapping[str, Tensor], num_nodes: int, device: str | torch.device = "cpu"
+        self,
+        blank: Mapping[str, Tensor],
+        num_nodes: int,
+        device: str | torch.device = "cpu",
+        *,
+        on_host: bool = False,
     ) -> None:
+        self.device, self.on_host = torch.device(device), on_host
         self.blank = {name: row.to(device) for name, row in blank.items()}
-        self._room = {name: _repeat(row, num_nodes) for name, row in self.blank.items()}
+        self._room = {name: self._made(name, num_nodes) for name in self.blank}
         self.rows = dict(self._room)  # the first num_nodes rows of the room there is
-        self.device = torch.device(device)
         self.position = 0
         self._num_nodes = num_nodes
 
@@ -39,8 +47,8 @@ class NodeState:
             return
         for name, room in self._room.items():
             if num_nodes > len(room):
-                spare = _repeat(self.blank[name], max(num_nodes, 2 * len(room)) - len(room))
-                self._room[name] = torch.cat([room, spare])
+                self._room[name] = self._made(name, max(num_nodes, 2 * len(room)))
+                self._room[name][: len(room)] = room
             self.rows[name] = self._room[name][:num_nodes]
         self._num_nodes = num_nodes
 
@@ -66,10 +74,13 @@ class NodeState:
 
     def clone(self) -> NodeState:
         """A copy that can go its own way."""
-        twin = NodeState(self.blank, self._num_nodes, self.device)
+        twin = NodeState(self.blank, self._num_nodes, self.device, on_host=self.on_host)
         twin.restore(self.snapshot())
         return twin
 
-
-def _repeat(row: Tensor, count: int) -> Tensor:
-    return row.unsqueeze(0).repeat(count, *([1] * row.ndim))
+    def _made(self, name: str, count: int) -> Tensor:
+        """So many blank rows."""
+        row = self.blank[name]
+        if self.on_host:
+            return hosted(row.cpu().expand(count, *row.shape), self.device)
+        return row.repeat(count, *([1] * row.ndim))

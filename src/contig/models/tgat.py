@@ -4,8 +4,9 @@ No memory: the embedding of ``v`` at ``t`` in layer ``l`` is attention of ``[h^(
 the ``k`` events before ``t`` with keys ``[h^(l-1)_nbr(t_event) | f | Phi(t - t_event)]``, then a two-layer
 perceptron; layer 0 is the node's features, or zeros where there are none.
 
-Departure: the last ``k`` events instead of uniformly drawn ones, so that an answer is the same every
-time it is asked for.
+Departures: the last ``k`` events instead of uniformly drawn ones, so that an answer is the same every
+time it is asked for. Where nodes have no features, ``identity`` can give each a fixed random vector in
+their place: without one, and without edge features, a node is known by the times of its events alone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import Rows, elapsed
+from contig.layers import NodeCodes, Rows, elapsed
 from contig.models.contract import DataShape, EventBatch
 from contig.models.embedding import AttentionReadout, EventModel
 from contig.models.state import NodeState
@@ -34,6 +35,9 @@ class TGATOptions:
     neighbors: int = option(20, "past events attended to; the paper's", low=1)
     heads: int = option(2, "attention heads; the paper's", low=1)
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
+    identity: int = option(
+        0, "width of random features of nodes that have none; tells few nodes apart", low=0
+    )
 
 
 class TGAT(EventModel):
@@ -45,7 +49,9 @@ class TGAT(EventModel):
     def __init__(self, options: TGATOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
-        self.project = nn.Linear(self.node_width, o.dim, bias=False) if self.node_width else None
+        self.codes = NodeCodes(o.identity) if o.identity and not self.node_width else None
+        width = self.node_width if self.codes is None else o.identity
+        self.project = nn.Linear(width, o.dim, bias=False) if width else None
         self.rounds = nn.ModuleList(
             AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
             for _ in range(o.layers)
@@ -65,10 +71,9 @@ class TGAT(EventModel):
     def _round(self, count: int, history: History, nodes: Tensor, times: Tensor) -> Tensor:
         """Embeddings after ``count`` rounds of attention."""
         if count == 0:
-            own_features = self.features_of(nodes)
             if self.project is None:
                 return torch.zeros((len(nodes), self.dim), device=nodes.device)
-            projected: Tensor = self.project(own_features)
+            projected: Tensor = self.project((self.codes or self.features_of)(nodes))
             return projected
         near = history.before(nodes, times, self.opt.neighbors)
         own = self._round(count - 1, history, nodes, times)

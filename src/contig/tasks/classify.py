@@ -50,7 +50,7 @@ class Learned(NamedTuple):
 def source_embeddings(setting: Setting, progress: Progress = lambda _: None) -> NDArray[np.float32]:
     """The embedding ``[events, d]`` of every event's source just before it, walking the whole stream."""
     model, history = setting.model, setting.history
-    state = model.new_state(setting.stream.num_nodes)
+    state = model.new_state(setting.stream.num_nodes, on_host=history.on_host)
 
     def ask(batch: EventBatch) -> Tensor:
         return model.embed(state, history, batch.src, batch.t, batch.t[0])

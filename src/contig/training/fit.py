@@ -125,7 +125,7 @@ def resume(
     with torch.random.fork_rng(devices=_cuda_devices(chosen)):
         session = Session(Data.prepare(folder.stream(), config, chosen), config)
         if folder.has("checkpoint.pt"):
-            session.restore(folder.load("checkpoint.pt", chosen))
+            session.restore(folder.load("checkpoint.pt"))
         if "epochs" in more and _finished(session):  # its patience had ended, and more is asked of it
             session.progress.patience_from = session.progress.epoch
         folder.reopen(config)
@@ -282,7 +282,7 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
         _stop_if_asked(stop)
 
     data, options = session.data, session.config.train
-    best = folder.load("best.pt", data.device)
+    best = folder.load("best.pt")
     session.model.load_state_dict(best["weights"])
     session.state.restore(best["state"])
     negative = evaluation_negatives(data.stream, data.split, data.split.test, "random", data.device)

@@ -115,10 +115,11 @@ class RunFolder:
         with replacing(self.path / name) as part:
             torch.save(content, part)
 
-    def load(self, name: str, device: torch.device) -> dict[str, Any]:
+    def load(self, name: str) -> dict[str, Any]:
+        """A saved file's tensors, on the CPU: whoever takes them over copies them to where they belong."""
         path = self.path / name
         try:
-            content: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
         except FileNotFoundError:
             raise self._unfinished(name) from None
         except Exception as error:  # unpickling rubbish fails in any way it likes

@@ -32,4 +32,7 @@ class TrainOptions:
     compile: Literal["auto", "on", "off"] = option(
         "auto", "fuse the step's kernels on a GPU; auto does where it saves more time than it takes"
     )
+    graph_in: Literal["device", "host"] = option(
+        "device", "where node states and history lie; host is for graphs larger than the GPU's memory"
+    )
     checkpoint_seconds: float = option(60.0, "longest training time an interrupted run can lose", low=0)

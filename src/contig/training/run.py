@@ -71,7 +71,8 @@ class Run:
     def __init__(self, folder: RunFolder, stream: EventStream, model: Model, state: NodeState) -> None:
         self.folder, self.stream, self.model, self.state = folder, stream, model, state
         self.config = folder.config()
-        self.history = History.from_stream(stream, state.device)
+        history = History.from_stream(stream, "cpu" if state.on_host else state.device)
+        self.history = history.hosted(state.device) if state.on_host else history
 
     @classmethod
     def open(cls, path: str | Path, device: str | torch.device = "auto") -> Run:
@@ -82,10 +83,10 @@ class Run:
         folder, on = RunFolder(path), pick_device(str(device))
         config, stream = folder.config(), folder.stream()
         name = "best.pt" if folder.has("best.pt") and not folder.has("serving.pt") else "serving.pt"
-        saved = folder.load(name, on)
+        saved = folder.load(name)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn and thrown away
             model = build_model(config, stream).to(on)
-        state = NodeState(model.blank(), stream.num_nodes, on)
+        state = model.new_state(stream.num_nodes, on_host=config.train.graph_in == "host")
         try:
             model.load_state_dict(saved["weights"])
             state.restore(saved["state"])
@@ -141,11 +142,10 @@ class Run:
 
         ``batch_size`` is the training's unless given. The run itself does not change.
         """
-        device = self.history.device
         train = self.config.train
         size = batch_size or train.batch_size
-        state = NodeState(self.model.blank(), self.stream.num_nodes, device)
-        state.restore(self.folder.load("best.pt", device)["state"])
+        state = self.model.new_state(self.stream.num_nodes, on_host=self.state.on_host)
+        state.restore(self.folder.load("best.pt")["state"])
         split = chronological_split(self.stream, rule=train.rule, seed=train.split_seed)
         with Display(show) as display:
             setting = Setting(self.model, state, self.history, self.stream, split, size, display.bar)
@@ -153,7 +153,13 @@ class Run:
         about = describe(self.config, self.stream)
         shared = {key: about["protocol"][key] for key in ("split", "rule", "transductive", "inductive")}
         protocol = {"task": task, **shared, **found.pop("protocol")}
-        return {**about, "protocol": protocol, "batch_size": size, "hardware": hardware(device), **found}
+        return {
+            **about,
+            "protocol": protocol,
+            "batch_size": size,
+            "hardware": hardware(state.device),
+            **found,
+        }
 
     # -- answers ---------------------------------------------------------------------------------
 

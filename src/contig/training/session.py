@@ -65,8 +65,13 @@ class Data:
                 f"{stream.origin}: no validation event is between two nodes seen in training, so no epoch "
                 f"can be told from another; {cure}."
             )
-        history = History.from_stream(stream, device)
-        return cls(stream, split, history, history.only(split.train), device)
+        on_host = config.train.graph_in == "host"
+        history = History.from_stream(stream, "cpu" if on_host else device)
+        training = history.only(split.train)
+        if on_host:
+            history = history.hosted(device)
+            training = training.hosted(device, history.events)
+        return cls(stream, split, history, training, device)
 
 
 @dataclass
@@ -90,7 +95,7 @@ class Session:
         self.data, self.config = data, config
         torch.manual_seed(config.train.seed)
         self.model = build_model(config, data.stream).to(data.device)
-        self.state = self.model.new_state(data.stream.num_nodes)
+        self.state = self.model.new_state(data.stream.num_nodes, on_host=data.history.on_host)
         self.progress = Progress()
         # Known destinations only: one that first appears later must not be learned from.
         train = data.split.train

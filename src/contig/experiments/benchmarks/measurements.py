@@ -96,10 +96,10 @@ class Bench:
     def data(self) -> Data:
         return self._data(self.settings)
 
-    def config(self, model: str, settings: Settings) -> RunConfig:
+    def config(self, model: str, settings: Settings, **more: Any) -> RunConfig:
         s = settings
         widths = {"dim": s.dim, "time_dim": s.dim, "neighbors": s.neighbors, "batch_size": s.batch_size}
-        return RunConfig.of(model, {**widths, "compile": s.compile})
+        return RunConfig.of(model, {**widths, "compile": s.compile, **more})
 
     def session(self, model: str, *, plain: bool = False) -> Session:
         """A training of ``model``; made once, so that its step is compiled once."""
@@ -161,6 +161,37 @@ def _plain(model: str, bench: Bench) -> Rows:
     told = "ours without capture, compiling and packed nodes" if bench.device.type == "cuda" else ""
     told = told or "ours with torch operations alone"
     yield Measurement.of(f"{model}-plain", f"training step, {model}", ours, told, theirs)
+
+
+def epoch(bench: Bench) -> Rows:
+    """All of an epoch, the negatives and the last, shorter batch included."""
+    session, peer = bench.session("contig"), bench.peer()
+    walkers = (Training(session), peer)
+    bench.race(*walkers)  # the warm-up
+
+    def ours() -> None:
+        session.begin_epoch()
+        walkers[0].advance(len(session.steps))
+
+    def theirs() -> None:
+        peer.rewind()
+        peer.advance(len(session.steps))
+
+    what = f"an epoch of {len(bench.data.split.train):,} events, contig"
+    times = [[seconds(work, bench.device)] for work in (ours, theirs)]
+    yield Measurement.of("epoch", what, times[0], peers.NAME, times[1])
+
+
+def host(bench: Bench) -> Rows:
+    """What it costs to leave states and history in the host's memory."""
+    if bench.device.type == "cpu":
+        yield Measurement("host", "not measured", note="on a CPU they always are")
+        return
+    config = bench.config("contig", bench.settings, graph_in="host")
+    there = Training(Session(Data.prepare(bench.stream, config, bench.device), config))
+    ours, theirs = bench.race(there, Training(bench.session("contig")))
+    what = "training step, contig, graph in the host's memory"
+    yield Measurement.of("host", what, ours, "ours, graph on the GPU", theirs)
 
 
 def scoring(bench: Bench) -> Rows:
@@ -361,6 +392,8 @@ MEASUREMENTS: dict[str, Callable[[Bench], Rows]] = {
     "tgn-step": lambda bench: _step("tgn", bench),
     "contig-plain": lambda bench: _plain("contig", bench),
     "tgn-plain": lambda bench: _plain("tgn", bench),
+    "epoch": epoch,
+    "host": host,
     "scoring": scoring,
     "ranking": ranking,
     "lookup": lookup,
