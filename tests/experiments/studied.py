@@ -26,6 +26,7 @@ SCALE = replace(
         "time_dim": (172, 256),
     },
     sizes=(100, 200, 400),
+    sweep_settings={},
 )
 SECONDS = {100: 0.5, 200: 1.1, 400: 1.9}
 

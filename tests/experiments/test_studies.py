@@ -21,6 +21,7 @@ SMALL = replace(
     sweeps={"horizon": (0.5, 1.0), "dim": (4, 8, 16)},
     sizes=(100, 200),
     timing={"dim": 8, "epochs": 2},
+    sweep_settings={},
 )
 
 
@@ -100,6 +101,18 @@ def test_a_sweep_passes_through_the_plain_run(tmp_path: Path) -> None:
     assert len(set(swept)) == 2 * (1 + 2 + 1)
 
 
+def test_curves_can_be_of_shorter_trainings(tmp_path: Path) -> None:
+    """All of one length, the middle of the curves included, which is then not the full model's run."""
+    given = study("table4 fig5", tmp_path)
+    plan = make_plan(replace(given, scale=replace(given.scale, sweep_settings={"epochs": 3})))
+    swept = {job.folder: job for jobs in plan.sweeps["mooc"].values() for job in jobs}
+    assert {job.recipe.config(0).train.epochs for job in swept.values()} == {3}
+    assert len(swept) == 2 * (1 + 2 + 1)
+    others = {job.folder for job in plan.ablations["mooc"]}
+    assert others
+    assert not others & set(swept)
+
+
 def test_timings_are_of_growing_streams_and_apart(tmp_path: Path) -> None:
     plan = make_plan(study("fig6", tmp_path))
     assert [job.recipe.data for job in plan.timings] == ["synthetic:100", "synthetic:200"]
@@ -126,7 +139,7 @@ def test_recipes_are_found_by_stream_and_model(tmp_path: Path) -> None:
 def test_the_scales_are_the_papers_and_a_labelled_small_one() -> None:
     assert FULL.sweeps["dim"] == FULL.sweeps["time_dim"] == (16, 64, 128, 172, 256)
     assert (min(FULL.sweeps["horizon"]), max(FULL.sweeps["horizon"])) == (0.6, 1.6)
-    assert (FULL.sizes[0], FULL.sizes[-1], FULL.events, FULL.warning) == (20_000, 400_000, None, "")
+    assert (FULL.sizes[0], FULL.sizes[-1], FULL.events, FULL.warning) == (40_000, 800_000, None, "")
     assert set(QUICK.sweeps) == set(FULL.sweeps)
     assert f"{QUICK.events:,} events" in QUICK.warning
     assert f"{QUICK.settings['epochs']} epochs" in QUICK.warning

@@ -80,6 +80,7 @@ def epoch(
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, where it compiles the optimizer
 @pytest.mark.parametrize("name", ["contig", "tgn"])
 def test_an_epoch_of_a_real_stream_is_the_same_compiled_and_plain(
     name: str, real_stream: Callable[[str], EventStream], monkeypatch: pytest.MonkeyPatch
@@ -102,6 +103,7 @@ def test_an_epoch_of_a_real_stream_is_the_same_compiled_and_plain(
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, where it compiles the optimizer
 @pytest.mark.parametrize("name", ["contig", "tgn", "contig-all"])
 def test_an_epoch_compiled_captured_and_plain_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Losses step by step, and states at the end: only the order of sums differs."""
