@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from contig.layers import Rows, TemporalAttention
 
-QUERIES, K, QUERY_DIM = 5, 4, 7
+QUERIES, K, QUERY_DIM, OWN = 5, 4, 7, 3
 HEADS, INNER = 3, 12
 
 
@@ -38,7 +38,7 @@ def attend(layer: TemporalAttention, query: Tensor, keys: Sequence[Tensor], mask
         order = torch.randperm(2 * QUERIES * K, generator=torch.Generator().manual_seed(3))
         table = torch.cat([key.flatten(0, 1)] * 2)[order]
         tables.append(Rows(table, order.argsort()[QUERIES * K :].view(QUERIES, K)))
-    attended: Tensor = layer(query, tables, mask)
+    attended: Tensor = layer(query[:, :OWN], query[:, OWN:], tables, mask)
     return attended
 
 
@@ -85,6 +85,16 @@ def test_folded_is_the_attention_of_torch() -> None:
     theirs = functional.scaled_dot_product_attention(q, key, value, attn_mask=mask[:, None, None, :])
     found = attend(layer, query, keys, mask)
     torch.testing.assert_close(found[some], theirs.squeeze(2).flatten(1)[some], rtol=0, atol=1e-6)
+
+
+@torch.no_grad()
+def test_what_all_queries_share_may_come_once() -> None:
+    layer = attention((6, 3, 4))
+    query, keys, mask = parts((6, 3, 4))
+    query[:, OWN:] = query[:1, OWN:]
+    tables = [Rows.of(key) for key in keys]
+    found = layer(query[:, :OWN], query[:1, OWN:], tables, mask)
+    torch.testing.assert_close(found, plain(layer, query, keys, mask), rtol=0, atol=1e-6)
 
 
 @torch.no_grad()

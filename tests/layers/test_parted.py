@@ -48,3 +48,11 @@ def test_the_cells_are_those_of_torch(own: Any, torchs: Any) -> None:
     theirs.load_state_dict(ours.state_dict())
     h = torch.randn(ROWS, OUT)
     assert_alike(ours, theirs, ours(given, h), theirs(torch.cat(given, dim=1), h), given)
+
+
+@pytest.mark.parametrize("rows", [0, 4])
+def test_gradients_of_the_gates_by_finite_differences(rows: int) -> None:
+    cell = GRUCell(5, 3).double()
+    given = [torch.randn(rows, width, dtype=torch.float64).requires_grad_() for width in (2, 3, 3)]
+    leaves = (*given, *cell.parameters())
+    assert torch.autograd.gradcheck(lambda a, b, h, *_: cell([a, b], h), leaves)

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from contig.layers import LogTimeEncoding, TimeEncoding, elapsed
+from contig.layers import LogTimeEncoding, TimeEncoding, elapsed, time
 
 NOW = 1_700_000_000
 
 
+@pytest.fixture(params=["loops", "torch"])
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "torch":
+        monkeypatch.setattr(time, "HAS_NUMBA", False)
+
+
+@pytest.mark.usefixtures("route")
 @pytest.mark.parametrize("dim", [1, 4, 7])
 @pytest.mark.parametrize("scaled", [False, True])
 def test_the_encoding_is_its_formula(dim: int, scaled: bool) -> None:
@@ -92,3 +99,49 @@ def test_gradients_by_finite_differences() -> None:
         return torch.func.functional_call(phi, {"log_frequency": log_frequency}, (x,))
 
     assert torch.autograd.gradcheck(encoded, (dt, phi.log_frequency))
+
+
+@pytest.mark.usefixtures("route")
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("count", [0, 1, 13])
+def test_waves_and_their_gradient_by_the_formula_at_every_scale(threads: int, count: int) -> None:
+    """Angles from far below 1 to a billion, of either sign, as float32 has them, against float64."""
+    phi = TimeEncoding(9)
+    draw = np.random.default_rng(count)
+    sign = draw.choice([-1, 1], (2, count))
+    dt = torch.tensor(sign * 10 ** draw.uniform(-2, 9, (2, count)), dtype=torch.float32)
+    up = torch.linspace(-1, 2, 2 * count * 9).view(2, count, 9)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        found = phi(dt)
+        (ours,) = torch.autograd.grad(found, phi.log_frequency, up)
+    finally:
+        torch.set_num_threads(before)
+    angle = (dt.unsqueeze(-1) * phi.log_frequency.exp()).detach().double().numpy()
+    waves = np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)[..., :9]
+    np.testing.assert_allclose(found.detach().numpy(), waves, rtol=0, atol=2e-7)
+    slope = np.concatenate([-np.sin(angle) * angle, (np.cos(angle) * angle)[..., :4]], axis=-1) * up.numpy()
+    expected = slope[..., :5].sum((0, 1)) + np.append(slope[..., 5:].sum((0, 1)), 0)
+    np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-5, atol=1e-6 * np.abs(slope).max(initial=1))
+
+
+@pytest.mark.usefixtures("route")
+def test_the_quarters_of_a_turn() -> None:
+    """Just before, at and after every quarter, where sine and cosine change places."""
+    quarters = torch.arange(-9, 10).double() * math.pi / 2
+    dt = torch.cat([quarters + x for x in (-0.79, -1e-4, 0.0, 1e-4, 0.79)]).float()
+    found = TimeEncoding(2)(dt).detach().double()
+    expected = torch.stack([dt.double().cos(), dt.double().sin()], dim=1)
+    torch.testing.assert_close(found, expected, rtol=0, atol=2e-7)
+
+
+@pytest.mark.usefixtures("route")
+def test_gradients_of_fixed_differences_by_finite_differences() -> None:
+    phi = TimeEncoding(5, slowest=0.1).double()
+    dt = torch.tensor([[0.3, 1.7, -2.0]], dtype=torch.float64)
+
+    def encoded(log_frequency: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(phi, {"log_frequency": log_frequency}, (dt,))
+
+    assert torch.autograd.gradcheck(encoded, (phi.log_frequency,))

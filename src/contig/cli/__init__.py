@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from contig import __version__
 from contig.cli import answers, bench, console, data, experiments, models, reproductions, training
+from contig.cores import keep_freed_memory
 from contig.errors import ContigError
 
 
@@ -79,4 +80,5 @@ def main() -> None:
     """Run the command line and exit: 0 when all went well, 2 when the user must put something right."""
     # Threads that spin while they wait make a step several times slower as soon as anything else runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    keep_freed_memory()
     app(prog_name="contig")

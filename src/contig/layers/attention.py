@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import linear
 
 from contig.layers.rows import Rows, attend
 
@@ -27,21 +28,25 @@ class TemporalAttention(nn.Module):
         super().__init__()
         if inner % heads:
             raise ValueError(f"inner={inner} must be a multiple of heads={heads}")
-        self.heads, self.inner, self.key_dims = heads, inner, tuple(key_dims)
+        self.heads, self.inner = heads, inner
         self.query = nn.Linear(query_dim, inner, bias=False)
         self.key = nn.Linear(sum(key_dims), inner, bias=False)
         self.value = nn.Linear(sum(key_dims), inner, bias=False)
         self.dropout = dropout
 
-    def forward(self, query: Tensor, keys: Sequence[Rows], mask: Tensor) -> Tensor:
-        """``[q, query_dim]``, parts ``[q, k, part]`` of keys, mask ``[q, k]`` to ``[q, inner]``."""
+    def forward(self, own: Tensor, shared: Tensor, keys: Sequence[Rows], mask: Tensor) -> Tensor:
+        """Queries ``[own | shared]``, parts ``[q, k, part]`` of keys, mask ``[q, k]`` to ``[q, inner]``.
+
+        ``own`` is ``[q, part]``; ``shared`` may have a single row, which is then computed once for all.
+        """
         head = self.inner // self.heads
-        asked = self.query(query) / math.sqrt(head)
+        weight, of_shared = self.query.weight.split([own.shape[1], shared.shape[1]], dim=1)
+        scale = 1 / math.sqrt(head)
+        asked = torch.addmm(linear(shared, of_shared), own, weight.t(), beta=scale, alpha=scale)
         asked = asked.view(-1, self.heads, head).transpose(0, 1)  # [heads, q, head]
-        folded = torch.bmm(asked, self._by_head(self.key)).split(self.key_dims, dim=2)
-        there = [i for i, width in enumerate(self.key_dims) if width]
+        folded = torch.bmm(asked, self._by_head(self.key))
         dropout = self.dropout if self.training else 0.0
-        mixed = torch.cat(attend([folded[i] for i in there], [keys[i] for i in there], mask, dropout), dim=2)
+        mixed = attend(folded, [key for key in keys if key.width], mask, dropout)
         return torch.bmm(mixed, self._by_head(self.value).transpose(1, 2)).transpose(0, 1).flatten(1)
 
     def _by_head(self, layer: nn.Linear) -> Tensor:

@@ -1,13 +1,14 @@
 """The loops of the layers that are worth compiling for the CPU.
 
-Plain Python over numpy arrays, compiled by numba on first use and cached on disk. The torch
-operations in ``rows.py`` and ``pairs.py`` compute the same on a GPU and are what these are tested
+Plain Python over numpy arrays, compiled by numba on first use and cached on disk. The torch operations
+in ``rows.py``, ``time.py`` and ``pairs.py`` compute the same on a GPU and are what these are tested
 against. Each loop does a range of its rows or columns, so that several can run side by side without
 ever writing to the same place.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,53 +26,180 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-# -- rows of a table, taken where they are used ---------------------------------------------------------
+# -- attention over rows of tables, taken where they are used -------------------------------------------
+#
+# ``asked`` and what comes back are ``[heads, queries, columns]``, the columns of the tables side by side.
 
 
-def _dot(asked: Array, table: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
-    """``out[h, q, j] += asked[h, q] . table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
-    heads, _, width = asked.shape
+@_compiled
+def _dots(
+    given: Array, tables: tuple[Array, ...], places: tuple[Array, ...], q: int, j: int, out: Array
+) -> None:
+    """``out[h]``: the product of what a query has for each head with its ``j``-th row of all tables."""
+    for h in range(len(out)):
+        out[h] = 0
+    start = 0
+    for p in range(len(tables)):
+        row = tables[p][places[p][q, j]]
+        for h in range(len(out)):
+            mine = given[h, q, start : start + len(row)]
+            total = out.dtype.type(0)
+            for c in range(len(row)):
+                total += mine[c] * row[c]
+            out[h] += total
+        start += len(row)
+
+
+@_compiled
+def _mix(
+    weights: Array, tables: tuple[Array, ...], places: tuple[Array, ...], q: int, j: int, out: Array
+) -> None:
+    """Adds ``weights[h]`` times a query's ``j``-th row of all tables to ``out[h, q]``."""
+    start = 0
+    for p in range(len(tables)):
+        row = tables[p][places[p][q, j]]
+        for h in range(len(weights)):
+            mine, weight = out[h, q, start : start + len(row)], weights[h]
+            for c in range(len(row)):
+                mine[c] += weight * row[c]
+        start += len(row)
+
+
+def _attend(
+    asked: Array,
+    tables: tuple[Array, ...],
+    places: tuple[Array, ...],
+    mask: Array,
+    keep: Array,
+    weights: Array,
+    out: Array,
+    first: int,
+    end: int,
+) -> None:
+    """``weights`` and what they make of the rows, for queries ``first..end``."""
+    heads, k = len(asked), mask.shape[1]
+    logits = np.empty((k, heads), asked.dtype)
     for q in range(first, end):
-        for j in range(at.shape[1]):
+        out[:, q] = 0
+        weights[:, q] = 0
+        for j in range(k):
             if mask[q, j]:
-                row = table[at[q, j]]
-                for h in range(heads):
-                    mine = asked[h, q]
-                    total = asked.dtype.type(0)
-                    for c in range(width):
-                        total += mine[c] * row[c]
-                    out[h, q, j] += total
+                _dots(asked, tables, places, q, j, logits[j])
+        for h in range(heads):
+            top, total = -asked.dtype.type(np.inf), asked.dtype.type(0)
+            for j in range(k):
+                if mask[q, j]:
+                    top = max(top, logits[j, h])
+            for j in range(k):
+                if mask[q, j]:
+                    weights[h, q, j] = np.exp(logits[j, h] - top)
+                    total += weights[h, q, j]
+            for j in range(k):
+                if mask[q, j]:
+                    weights[h, q, j] /= total
+                    logits[j, h] = weights[h, q, j] * keep[h, q, j]
+        for j in range(k):
+            if mask[q, j]:
+                _mix(logits[j], tables, places, q, j, out)
 
 
-def _mix(weights: Array, table: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
-    """``out[h, q] += sum_j weights[h, q, j] table[at[q, j]]`` where ``mask``, for queries ``first..end``."""
-    heads, _, width = out.shape
+def _attend_back(
+    asked: Array,
+    tables: tuple[Array, ...],
+    places: tuple[Array, ...],
+    mask: Array,
+    keep: Array,
+    weights: Array,
+    grad: Array,
+    of_logits: Array,
+    of_asked: Array,
+    first: int,
+    end: int,
+) -> None:
+    """The gradients of the logits and of what was asked, for queries ``first..end``."""
+    heads, k = len(asked), mask.shape[1]
+    of_weights = np.empty((k, heads), asked.dtype)
     for q in range(first, end):
-        for j in range(at.shape[1]):
+        of_asked[:, q] = 0
+        of_logits[:, q] = 0
+        for j in range(k):
             if mask[q, j]:
-                row = table[at[q, j]]
-                for h in range(heads):
-                    weight, mine = weights[h, q, j], out[h, q]
-                    for c in range(width):
-                        mine[c] += weight * row[c]
+                _dots(grad, tables, places, q, j, of_weights[j])
+        for h in range(heads):
+            mean = asked.dtype.type(0)
+            for j in range(k):
+                if mask[q, j]:
+                    of_weights[j, h] *= keep[h, q, j]
+                    mean += weights[h, q, j] * of_weights[j, h]
+            for j in range(k):
+                if mask[q, j]:
+                    of_weights[j, h] = weights[h, q, j] * (of_weights[j, h] - mean)
+                    of_logits[h, q, j] = of_weights[j, h]
+        for j in range(k):
+            if mask[q, j]:
+                _mix(of_weights[j], tables, places, q, j, of_asked)
 
 
-def _scatter(weights: Array, given: Array, at: Array, mask: Array, out: Array, first: int, end: int) -> None:
-    """``out[at[q, j]] += sum_h weights[h, q, j] given[h, q]`` where ``mask``, for columns ``first..end``."""
-    heads, queries = given.shape[0], given.shape[1]
-    for q in range(queries):
+def _scatter(
+    of_logits: Array,
+    asked: Array,
+    kept: Array,
+    grad: Array,
+    at: Array,
+    mask: Array,
+    start: int,
+    out: Array,
+    first: int,
+    end: int,
+) -> None:
+    """Adds the gradient of a table up in ``out``, for its columns ``first..end``; ``start`` is its place."""
+    left, right = start + first, start + end
+    for q in range(len(at)):
         for j in range(at.shape[1]):
             if mask[q, j]:
                 row = out[at[q, j], first:end]
-                for h in range(heads):
-                    weight, mine = weights[h, q, j], given[h, q, first:end]
+                for h in range(len(asked)):
+                    a, mine = of_logits[h, q, j], asked[h, q, left:right]
+                    b, up = kept[h, q, j], grad[h, q, left:right]
                     for c in range(end - first):
-                        row[c] += weight * mine[c]
+                        row[c] += a * mine[c] + b * up[c]
 
 
-dot: Callable[..., None] = _compiled(_dot)
-mix: Callable[..., None] = _compiled(_mix)
+attend: Callable[..., None] = _compiled(_attend)
+attend_back: Callable[..., None] = _compiled(_attend_back)
 scatter: Callable[..., None] = _compiled(_scatter)
+
+
+# -- waves ----------------------------------------------------------------------------------------------
+#
+# Cosine and sine together: what takes time is bringing large angles near 0, and both need it. Taken in
+# float64 it is exact to float32 up to angles of 1e9; there four terms of their series are as good.
+
+QUARTER, PER_QUARTER = math.pi / 2, 2 / math.pi
+S3, S5, S7, S9 = (np.float32((-1) ** i / math.factorial(2 * i + 1)) for i in range(1, 5))
+C2, C4, C6, C8, C10 = (np.float32((-1) ** i / math.factorial(2 * i)) for i in range(1, 6))
+ONE = np.float32(1)
+
+
+def _waves(dt: Array, frequency: Array, out: Array, first: int, end: int) -> None:
+    """``out[i] = [cos(frequency dt[i]) | sin(frequency dt[i])]`` in float32, for rows ``first..end``."""
+    pairs = len(frequency)
+    for i in range(first, end):
+        cosine, sine, t = out[i, :pairs], out[i, pairs:], dt[i]
+        for c in range(pairs):
+            angle = np.float64(t * frequency[c])
+            quarters = np.rint(angle * PER_QUARTER)
+            turn = np.int32(quarters - 4 * np.floor(quarters * 0.25))  # of the circle, in quarters
+            x = np.float32(angle - quarters * QUARTER)
+            z = x * x
+            a = ONE + z * (C2 + z * (C4 + z * (C6 + z * (C8 + z * C10))))
+            b = x + x * z * (S3 + z * (S5 + z * (S7 + z * S9)))
+            across, up = (b, a) if turn & 1 else (a, b)
+            cosine[c] = -across if turn == 1 or turn == 2 else across
+            sine[c] = -up if turn >= 2 else up
+
+
+waves: Callable[..., None] = _compiled(_waves)
 
 
 # -- the flow of pairs ----------------------------------------------------------------------------------

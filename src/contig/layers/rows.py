@@ -40,22 +40,24 @@ class Rows(NamedTuple):
         return rows.view(*self.at.shape, self.width)
 
 
-def attend(asked: Sequence[Tensor], keys: Sequence[Rows], mask: Tensor, dropout: float = 0.0) -> list[Tensor]:
-    """``sum_j a_j key_j`` for each table, ``[heads, queries, width]``, with ``a = softmax_j(asked . key_j)``.
+def attend(asked: Tensor, keys: Sequence[Rows], mask: Tensor, dropout: float = 0.0) -> Tensor:
+    """``sum_j a_j key_j`` with ``a = softmax_j(asked . key_j)``, all ``[heads, queries, width]``.
 
-    ``asked`` has ``[heads, queries, width]`` for each table. Only rows where ``mask`` ``[queries, k]`` is
-    true count; a query without any gets zeros. ``dropout`` is the share of weights that are set to 0.
+    A key is a row of every table, side by side, and so ``width`` is the sum of theirs. Only rows where
+    ``mask`` ``[queries, k]`` is true count; a query without any gets zeros. ``dropout`` is the share of
+    weights that are set to 0.
     """
-    keep = _kept(asked[0], mask, dropout)
-    if asked[0].device.type == "cpu" and HAS_NUMBA:
+    keep = _kept(asked, mask, dropout)
+    if asked.device.type == "cpu" and HAS_NUMBA:
         tables, places = [key.table for key in keys], [key.at for key in keys]
-        found: tuple[Tensor, ...] = _InLoops.apply(mask, keep, len(keys), *asked, *tables, *places)  # type: ignore[no-untyped-call]
-        return list(found)
+        found: Tensor = _InLoops.apply(mask, keep, asked, *tables, *places)  # type: ignore[no-untyped-call]
+        return found
     taken = [key.taken() for key in keys]
-    logits = torch.stack([(a.unsqueeze(2) * z).sum(-1) for a, z in zip(asked, taken, strict=True)]).sum(0)
+    parts = zip(asked.split([key.width for key in keys], dim=2), taken, strict=True)
+    logits = torch.stack([(a.unsqueeze(2) * z).sum(-1) for a, z in parts]).sum(0)
     weights = _softmax(logits, mask)
     weights = weights if keep is None else weights * keep
-    return [(weights.unsqueeze(-1) * z).sum(2) for z in taken]
+    return torch.cat([(weights.unsqueeze(-1) * z).sum(2) for z in taken], dim=2)
 
 
 def _kept(asked: Tensor, mask: Tensor, dropout: float) -> Tensor | None:
@@ -76,52 +78,49 @@ def _softmax(logits: Tensor, mask: Tensor) -> Tensor:
 
 class _InLoops(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, mask: Tensor, keep: Tensor | None, count: int, *given: Tensor
-    ) -> tuple[Tensor, ...]:
-        asked, tables, places = given[:count], given[count : 2 * count], given[2 * count :]
-        logits = asked[0].new_zeros(len(asked[0]), *mask.shape)
-        for part in zip(asked, tables, places, strict=True):
-            _run("dot", *part, mask, out=logits, over=len(mask))
-        weights = _softmax(logits, mask)
-        kept = weights if keep is None else weights * keep
-        ctx.save_for_backward(mask, keep, weights, *given)
-        ctx.count = count
-        return tuple(_mixed(kept, *part, mask) for part in zip(tables, places, strict=True))
+    def forward(ctx: Any, mask: Tensor, keep: Tensor | None, asked: Tensor, *keys: Tensor) -> Tensor:
+        tables, places = keys[: len(keys) // 2], keys[len(keys) // 2 :]
+        weights = asked.new_empty(len(asked), *mask.shape)
+        keep = torch.ones_like(weights) if keep is None else keep
+        out = asked.new_empty(asked.shape)
+        _run("attend", asked, tables, places, mask, keep, weights, out, over=len(mask))
+        ctx.save_for_backward(mask, keep, weights, asked, *keys)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        mask, keep, weights, *given = ctx.saved_tensors
-        count = ctx.count
-        asked, tables, places = given[:count], given[count : 2 * count], given[2 * count :]
-        of_kept = torch.zeros_like(weights)
-        for grad, table, at in zip(grads, tables, places, strict=True):
-            _run("dot", grad, table, at, mask, out=of_kept, over=len(mask))
-        kept = weights if keep is None else weights * keep
-        of_weights = of_kept if keep is None else of_kept * keep
-        of_logits = weights * (of_weights - (weights * of_weights).sum(-1, keepdim=True))
-        of_asked = [_mixed(of_logits, table, at, mask) for table, at in zip(tables, places, strict=True)]
+        mask, keep, weights, asked, *keys = ctx.saved_tensors
+        tables, places = tuple(keys[: len(keys) // 2]), tuple(keys[len(keys) // 2 :])
+        asked, grad = asked.contiguous(), grads[0].contiguous()
+        of_logits, of_asked = torch.empty_like(weights), torch.empty_like(asked)
+        _run(
+            "attend_back",
+            *(asked, tables, places, mask, keep, weights, grad, of_logits, of_asked),
+            over=len(mask),
+        )
+        kept, start = weights * keep, 0
         of_tables: list[Tensor | None] = []
-        for i, (a, grad, table, at) in enumerate(zip(asked, grads, tables, places, strict=True)):
+        for i, (table, at) in enumerate(zip(tables, places, strict=True)):
             of_tables.append(None)
-            if ctx.needs_input_grad[3 + count + i]:
-                out = torch.zeros_like(table)
-                _run("scatter", of_logits, a, at, mask, out=out, over=table.shape[1])
-                of_tables[i] = _run("scatter", kept, grad, at, mask, out=out, over=table.shape[1])
-        return (None, None, None, *of_asked, *of_tables, *(None,) * count)
+            if ctx.needs_input_grad[3 + i]:
+                of_tables[i] = out = table.new_zeros(table.shape)
+                given = (of_logits, asked, kept, grad, at, mask, start, out)
+                _run("scatter", *given, over=table.shape[1])
+            start += table.shape[1]
+        return (None, None, of_asked, *of_tables, *(None,) * len(places))
 
 
-def _mixed(weights: Tensor, table: Tensor, at: Tensor, mask: Tensor) -> Tensor:
-    out = weights.new_zeros(len(weights), len(at), table.shape[1])
-    return _run("mix", weights, table, at, mask, out=out, over=len(at))
-
-
-def _run(name: str, *given: Tensor, out: Tensor, over: int) -> Tensor:
+def _run(name: str, *given: Any, over: int) -> None:
     """A loop of ``contig.layers.loops``, its axis of ``over`` items shared among the threads."""
     from contig.layers import loops  # here, since compiling takes numba
 
-    arrays = [x.detach().contiguous().numpy() for x in given]
-    target, loop = out.numpy(), getattr(loops, name)
-    side_by_side(lambda first, end: loop(*arrays, target, first, end), ranges(over, torch.get_num_threads()))
-    return out
+    arrays, loop = [_array(x) for x in given], getattr(loops, name)
+    side_by_side(lambda first, end: loop(*arrays, first, end), ranges(over, torch.get_num_threads()))
+
+
+def _array(given: Any) -> Any:
+    """What a loop takes: tensors as arrays, copied where they are not contiguous; the rest as it is."""
+    if isinstance(given, tuple):
+        return tuple(_array(x) for x in given)
+    return given.detach().contiguous().numpy() if isinstance(given, Tensor) else given

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from contig.cores import HAS_NUMBA, ranges, side_by_side
 
 
 def elapsed(later: Tensor, earlier: Tensor) -> Tensor:
@@ -35,8 +39,11 @@ class TimeEncoding(nn.Module):
 
     def forward(self, dt: Tensor) -> Tensor:
         """``[...]`` float32 differences to ``[..., dim]``."""
-        angle = dt.unsqueeze(-1) * self.log_frequency.exp()
-        waves = torch.cat([torch.cos(angle), torch.sin(angle)], dim=-1)[..., : self.dim]
+        if dt.device.type == "cpu" and HAS_NUMBA and not dt.requires_grad:
+            waves: Tensor = _InLoops.apply(dt, self.log_frequency)  # type: ignore[no-untyped-call]
+        else:
+            waves = _waves(dt, self.log_frequency.exp())
+        waves = waves[..., : self.dim]
         return waves if self.scale == 1.0 else waves * self.scale
 
 
@@ -55,3 +62,43 @@ class LogTimeEncoding(TimeEncoding):
     def forward(self, dt: Tensor) -> Tensor:
         """``[...]`` float32 differences to ``[..., dim]``; those below 0 count as 0."""
         return super().forward(torch.log1p(dt.clamp(min=0)))
+
+
+def _waves(dt: Tensor, frequency: Tensor) -> Tensor:
+    """Both waves side by side, ``[..., 2 * frequencies]``."""
+    angle = dt.unsqueeze(-1) * frequency
+    return torch.cat([torch.cos(angle), torch.sin(angle)], dim=-1)
+
+
+class _InLoops(torch.autograd.Function):
+    """On a CPU every pass over so many numbers counts: the waves alone are written, and kept.
+
+    With ``c = cos(w dt)`` and ``s = sin(w dt)`` the gradient by ``log w`` is ``w sum dt (g_s c - g_c s)``.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, dt: Tensor, log_frequency: Tensor) -> Tensor:
+        frequency = log_frequency.exp()
+        if dt.dtype == frequency.dtype == torch.float32:
+            waves = _looped(dt.flatten(), frequency).view(*dt.shape, 2 * len(frequency))
+        else:
+            waves = _waves(dt, frequency)
+        ctx.save_for_backward(dt, frequency, waves)
+        return waves
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
+        dt, frequency, waves = ctx.saved_tensors
+        (cosine, sine), (of_cosine, of_sine) = waves.chunk(2, dim=-1), grads[0].chunk(2, dim=-1)
+        turned = (of_sine * cosine).addcmul_(of_cosine, sine, value=-1)
+        return None, frequency * (dt.flatten() @ turned.view(dt.numel(), len(frequency)))
+
+
+def _looped(dt: Tensor, frequency: Tensor) -> Tensor:
+    from contig.layers import loops  # here, since compiling takes numba
+
+    out = frequency.new_empty(len(dt), 2 * len(frequency))
+    arrays = [t.contiguous().numpy() for t in (dt, frequency, out)]
+    side_by_side(lambda *part: loops.waves(*arrays, *part), ranges(len(dt), torch.get_num_threads()))
+    return out

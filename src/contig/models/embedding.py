@@ -72,7 +72,6 @@ class AttentionReadout(nn.Module):
         self, own: Tensor, query_time: Tensor, theirs: Rows, features: Rows, ages: Tensor, mask: Tensor
     ) -> Tensor:
         """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, d]``."""
-        query = torch.cat([own, query_time.expand(len(own), -1)], dim=1)
-        attended = self.attention(query, (theirs, features, Rows.of(ages)), mask)
+        attended = self.attention(own, query_time, (theirs, features, Rows.of(ages)), mask)
         merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
         return merged
