@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import torch
 from problems import CASES, case, random_stream, shape_of
 from torch import Tensor
 
-from contig.events import EventStream
 from contig.history import History
 from contig.models.engine import WARM_UP, Captured, filled
 from contig.tasks.link import LinkScorer
@@ -61,62 +59,6 @@ def test_filling_up_names_the_last_event_again() -> None:
     assert filled(events, 5).tolist() == [4, 5, 6, 6, 6]
     assert filled(events, 2) is events
     assert filled(events[:0], 5).tolist() == []
-
-
-def epoch(
-    stream: EventStream, model: str, settings: dict[str, Any], compile: str
-) -> tuple[list[float], dict[str, Tensor]]:
-    """The losses of an epoch's steps on a GPU, and the states after it."""
-    from contig.training.config import RunConfig
-    from contig.training.session import Data, Session
-
-    config = RunConfig.of(model, {**settings, "dropout": 0.0, "compile": compile})
-    session = Session(Data.prepare(stream, config, torch.device("cuda")), config)
-    session.begin_epoch()
-    losses = [session.train_step().item() for _ in session.steps]
-    assert (session._loss._fast is not None) is (compile == "on")  # it did not fall back
-    return losses, {k: v.cpu() for k, v in session.state.rows.items()}
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, where it compiles the optimizer
-@pytest.mark.parametrize("name", ["contig", "tgn"])
-def test_an_epoch_of_a_real_stream_is_the_same_compiled_and_plain(
-    name: str, real_stream: Callable[[str], EventStream], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Roundings differ, and what one step makes of them the next ones learn from; it must stay small."""
-    stream = real_stream("wikipedia")
-    fast = epoch(stream, name, {"neighbors": 15}, "on")
-    monkeypatch.setattr(Captured, "__call__", lambda self, *inputs: self.plain(*inputs))
-    plain = epoch(stream, name, {"neighbors": 15}, "off")
-    apart = np.abs(np.subtract(fast[0], plain[0]))
-    assert len(apart) == 400
-    print(name, "losses apart:", apart[:50].max(), apart.max(), apart.mean())
-    states = (fast[1]["h"] - plain[1]["h"]).abs()
-    print(name, "states apart:", float(states.mean()), float(plain[1]["h"].abs().mean()))
-    assert torch.equal(fast[1]["last"], plain[1]["last"])
-    assert apart[:50].max() < 1e-4
-    assert apart.mean() < 1e-3
-    assert float(states.mean()) < 0.02 * float(plain[1]["h"].abs().mean())
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, where it compiles the optimizer
-@pytest.mark.parametrize("name", ["contig", "tgn", "contig-all"])
-def test_an_epoch_compiled_captured_and_plain_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Losses step by step, and states at the end: only the order of sums differs."""
-    base, _, scope = name.partition("-")
-    stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
-    settings = {"dim": 8, "time_dim": 6, "neighbors": 3, "batch_size": 20}
-    settings |= {"scope": scope} if scope else {}
-    fast, captured = epoch(stream, base, settings, "on"), epoch(stream, base, settings, "off")
-    monkeypatch.setattr(Captured, "__call__", lambda self, *inputs: self.plain(*inputs))
-    plain = epoch(stream, base, settings, "off")
-    for other in (fast, captured):
-        np.testing.assert_allclose(other[0], plain[0], rtol=2e-3, atol=2e-3)
-        torch.testing.assert_close(other[1], plain[1], rtol=2e-2, atol=2e-2)
 
 
 @pytest.mark.gpu
