@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from contig.layers import GRUCell, PartedLinear, RNNCell
+from contig.layers import GRUCell, PartedLinear, RNNCell, parted
 
 WIDTHS, ROWS, OUT = (3, 4, 0, 2, 5), 6, 7
 LEARNED = (False, False, True, True, False)  # which parts have a gradient
@@ -56,3 +56,12 @@ def test_gradients_of_the_gates_by_finite_differences(rows: int) -> None:
     given = [torch.randn(rows, width, dtype=torch.float64).requires_grad_() for width in (2, 3, 3)]
     leaves = (*given, *cell.parameters())
     assert torch.autograd.gradcheck(lambda a, b, h, *_: cell([a, b], h), leaves)
+
+
+def test_both_ways_through_the_gates_are_one() -> None:
+    given = [torch.randn(ROWS, width).requires_grad_() for width in (3 * OUT, 3 * OUT, OUT)]
+    found, expected = parted._Gates.apply(*given), parted._gated(*given)
+    up = torch.linspace(-1, 1, found.numel()).view_as(found)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    ours, theirs = (torch.autograd.grad(x, given, up) for x in (found, expected))
+    torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-6)

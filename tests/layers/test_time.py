@@ -104,8 +104,11 @@ def test_gradients_by_finite_differences() -> None:
 @pytest.mark.usefixtures("route")
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("count", [0, 1, 13])
-def test_waves_and_their_gradient_by_the_formula_at_every_scale(threads: int, count: int) -> None:
+def test_waves_and_their_gradient_by_the_formula_at_every_scale(
+    threads: int, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Angles from far below 1 to a billion, of either sign, as float32 has them, against float64."""
+    monkeypatch.setattr(time, "PART", 20)
     phi = TimeEncoding(9)
     draw = np.random.default_rng(count)
     sign = draw.choice([-1, 1], (2, count))

@@ -51,14 +51,19 @@ class GRUCell(nn.GRUCell):
         if h.device.type == "cpu":
             moved: Tensor = _Gates.apply(told, own, h)  # type: ignore[no-untyped-call]
             return moved
-        (r_in, z_in, n_in), (r_own, z_own, n_own) = told.chunk(3, dim=1), own.chunk(3, dim=1)
-        reset, keep = torch.sigmoid(r_in + r_own), torch.sigmoid(z_in + z_own)
-        new = torch.tanh(n_in + reset * n_own)
-        return torch.lerp(new, h, keep)
+        return _gated(told, own, h)
+
+
+def _gated(told: Tensor, own: Tensor, h: Tensor) -> Tensor:
+    """A GRU's next state from what its two linear maps say ``[n, 3 d]``."""
+    (r_in, z_in, n_in), (r_own, z_own, n_own) = told.chunk(3, dim=1), own.chunk(3, dim=1)
+    reset, keep = torch.sigmoid(r_in + r_own), torch.sigmoid(z_in + z_own)
+    new = torch.tanh(n_in + reset * n_own)
+    return torch.lerp(new, h, keep)
 
 
 class _Gates(torch.autograd.Function):
-    """The gates of a GRU in fewer passes over the memory than one by one, which is what a CPU waits for."""
+    """``_gated`` in fewer passes over the memory, which is what a CPU waits for."""
 
     @staticmethod
     def forward(ctx: Any, told: Tensor, own: Tensor, h: Tensor) -> Tensor:

@@ -11,6 +11,8 @@ from torch.autograd.function import once_differentiable
 
 from contig.cores import HAS_NUMBA, ranges, side_by_side
 
+PART = 2**17  # numbers; waking a thread costs about as much as computing some ten thousand
+
 
 def elapsed(later: Tensor, earlier: Tensor) -> Tensor:
     """``later - earlier`` as float32, taken at full precision first: Unix seconds need it."""
@@ -100,5 +102,6 @@ def _looped(dt: Tensor, frequency: Tensor) -> Tensor:
 
     out = frequency.new_empty(len(dt), 2 * len(frequency))
     arrays = [t.contiguous().numpy() for t in (dt, frequency, out)]
-    side_by_side(lambda *part: loops.waves(*arrays, *part), ranges(len(dt), torch.get_num_threads()))
+    threads = min(torch.get_num_threads(), out.numel() // PART)
+    side_by_side(lambda *part: loops.waves(*arrays, *part), ranges(len(dt), threads))
     return out
