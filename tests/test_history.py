@@ -648,6 +648,12 @@ def test_the_gpu_gives_what_the_cpu_gives() -> None:
     assert_same(gpu.before(nodes.cuda(), times.cuda(), 7), cpu.before(nodes, times, 7))
     kept = np.arange(0, 500, 3)
     assert_same(gpu.only(kept).before(nodes.cuda(), times.cuda(), 7), cpu.only(kept).before(nodes, times, 7))
+    strange, between = torch.tensor([-1, 31, 99, 4, 0]), torch.tensor([3.5, 9.0, 99.5, 120.25, -1.0])
+    for k in (1, 4, 33):
+        asked = strange, between.double()
+        assert_same(gpu.before(*(x.cuda() for x in asked), k), cpu.before(*asked, k))
+        there = cpu.hosted(torch.device("cuda")).before(*(x.cuda() for x in asked), k)
+        assert_same(there, cpu.before(*asked, k))
     drawn = gpu.before(nodes.cuda(), times.cuda(), 4, "uniform", torch.Generator("cuda").manual_seed(1))
     assert torch.equal(drawn.mask.sum(dim=1).cpu(), cpu.count_before(nodes, times).clamp(max=4))
     assert bool((drawn.time[drawn.mask] < times.cuda().unsqueeze(1).expand(-1, 4)[drawn.mask]).all())

@@ -21,14 +21,15 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CU
 SETTINGS = {"dim": 8, "time_dim": 6, "neighbors": 3, "dropout": 0.0, "batch_size": 20, "compile": "off"}
 
 
-def trained(place: str, device: str) -> tuple[list[float], dict[str, Tensor]]:
+def trained(place: str) -> tuple[list[float], dict[str, Tensor]]:
     """The losses of an epoch and the states after it."""
     stream = random_stream(7, events=600, num_nodes=50, edge_width=2)
     config = RunConfig.of("contig", {**SETTINGS, "graph_in": place})
-    session = Session(Data.prepare(stream, config, torch.device(device)), config)
+    session = Session(Data.prepare(stream, config, CPU), config)
     session.begin_epoch()
     losses = [session.train_step().item() for _ in session.steps]
-    assert session.state.on_host == session.data.training.on_host == (place == "host")
+    assert not session.state.on_host  # on a CPU it is at home anyway
+    assert not session.data.training.on_host
     return losses, {name: rows.cpu() for name, rows in session.state.rows.items()}
 
 
@@ -69,19 +70,10 @@ def test_hosted_states_are_their_own_and_grow() -> None:
     assert state["h"].tolist() == [[1.0, 2.0]] * 3
 
 
-def test_training_is_the_same_wherever_the_graph_lies() -> None:
-    here, there = trained("device", "cpu"), trained("host", "cpu")
+def test_on_a_cpu_it_makes_no_difference_where_the_graph_lies() -> None:
+    here, there = trained("device"), trained("host")
     assert here[0] == there[0]
     assert all(torch.equal(rows, there[1][name]) for name, rows in here[1].items())
-
-
-@pytest.mark.gpu
-@needs_gpu
-def test_training_on_a_gpu_is_the_same_wherever_the_graph_lies() -> None:
-    """Steps are captured after the third; sums of gradients may be taken in another order."""
-    here, there = trained("device", "cuda"), trained("host", "cuda")
-    torch.testing.assert_close(there[0], here[0], rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(there[1], here[1], rtol=1e-2, atol=1e-2)
 
 
 @pytest.mark.gpu

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contig.errors import ConfigError
+
 
 class _Seen:
     """Page-locked memory as the GPU sees it, in the way array libraries tell each other."""
@@ -32,10 +34,20 @@ class _Seen:
 
 
 def hosted(tensor: Tensor, device: torch.device) -> Tensor:
-    """A copy of ``tensor`` in the host's memory that ``device`` works on."""
-    on_gpu = device.type != "cpu"
-    if on_gpu and not tensor.numel():
+    """A copy of ``tensor`` in the host's memory that ``device`` works on.
+
+    Page-locked memory comes in powers of two, so it may take up to twice the tensor's size.
+    """
+    if device.type != "cuda":
+        return tensor.to(device, copy=True, memory_format=torch.contiguous_format)
+    if not tensor.numel():
         return tensor.to(device)  # there is no memory to see
-    held = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=on_gpu)
-    held.copy_(tensor)
-    return torch.as_tensor(_Seen(held), device=device) if on_gpu else held
+    with torch.cuda.device(device):
+        # Memory that was given back may still be worked on: its owner knows of copies, not of our kernels.
+        torch.cuda.synchronize(device)
+        held = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+        held.copy_(tensor)
+        seen = torch.as_tensor(_Seen(held), device=device)
+    if seen.data_ptr() != held.data_ptr():
+        raise ConfigError(f"device={device}: this GPU cannot work on the host's memory; use graph_in=device.")
+    return seen

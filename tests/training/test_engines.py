@@ -34,12 +34,13 @@ class Apart(NamedTuple):
 def sessions(
     stream: EventStream, model: str, device: str, engine: str, **settings: Any
 ) -> tuple[Session, Session]:
-    """A training with its engine, ``compiled`` or not, and one without any."""
+    """A training with its engine, ``compiled``, ``captured`` or ``hosted``, and one without any."""
     made = []
     known = {field.name for field in fields(model_class(model).options)} | {"batch_size"}
     chosen = {name: value for name, value in {**settings, "dropout": 0.0}.items() if name in known}
-    for compile in ("on" if engine == "compiled" else "off", "off"):
-        config = RunConfig.of(model, {**chosen, "compile": compile})
+    compile, graph_in = "on" if engine == "compiled" else "off", "host" if engine == "hosted" else "device"
+    for how in ({"compile": compile, "graph_in": graph_in}, {"compile": "off"}):
+        config = RunConfig.of(model, chosen | how)
         made.append(Session(Data.prepare(stream, config, torch.device(device)), config))
     made[1]._step.capturable = False
     return made[0], made[1]
@@ -94,8 +95,7 @@ def test_compiled_loops_take_the_steps_of_torch_operations(
 
 @pytest.mark.gpu
 @needs_gpu
-@quiet
-@pytest.mark.parametrize("engine", ["compiled", "captured"])
+@pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
 @pytest.mark.parametrize("model", ["contig", "tgn"])
 def test_on_a_gpu_an_epoch_of_a_real_stream(
     model: str, engine: str, real_stream: Callable[[str], EventStream]
@@ -105,8 +105,7 @@ def test_on_a_gpu_an_epoch_of_a_real_stream(
 
 @pytest.mark.gpu
 @needs_gpu
-@quiet
-@pytest.mark.parametrize("engine", ["compiled", "captured"])
+@pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
 def test_on_a_gpu_with_features_and_all_nodes_coupled(engine: str) -> None:
     stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
     on_a_gpu(stream, "contig", engine, batch_size=20, scope="all", **SMALL)
@@ -121,5 +120,6 @@ def on_a_gpu(stream: EventStream, model: str, engine: str, **settings: Any) -> N
     finally:
         torch.backends.cuda.matmul.allow_tf32 = rounded
     assert fast._step.graph is not None
+    assert fast.state.on_host == fast.data.training.on_host == (engine == "hosted")
     assert (fast._loss._fast is not None) is (engine == "compiled")  # it did not fall back
     check(found, len(plain.steps), Apart(2e-5, 1e-3, 1e-3))

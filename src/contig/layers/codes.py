@@ -21,6 +21,6 @@ class NodeCodes(nn.Module):
     def forward(self, nodes: Tensor) -> Tensor:
         """Node numbers ``[...]`` to signs ``[..., dim]``, as float32."""
         first, second = self.multipliers
-        mixed = nodes.long().unsqueeze(-1) * first  # wraps around, as it is meant to
+        mixed = (nodes.long() + 1).unsqueeze(-1) * first  # wraps around, as it is meant to
         mixed = (mixed ^ (mixed >> 32)) * second
         return torch.where(mixed < 0, -1.0, 1.0)

@@ -168,9 +168,10 @@ def distinct(
 ) -> tuple[Tensor, Tensor]:
     """The distinct ids and each id's place among them: compute once per node, not per mention.
 
-    For reading alone: on a GPU ``fixed_shapes`` must not depend on data, and nodes that are not named may
-    come along. Where it is known that at most ``room`` are, they come in that many places, the last ones
-    filled up with node 0; else the ids come back as they are, or all nodes where there are fewer.
+    For reading alone: on a GPU shapes must not depend on data, unless ``fixed_shapes`` is false, and nodes
+    that are not named may come along. Where it is known that at most ``room`` are, they come in that many
+    places, the last ones filled up with node 0; else the ids come back as they are, or all nodes where
+    there are fewer.
     """
     if ids.is_cuda and not fixed_shapes:
         found, place = torch.unique(ids, return_inverse=True)

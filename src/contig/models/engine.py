@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -33,20 +34,28 @@ class Compiled:
         self.function = function
         self._fast: Callable[..., Tensor] | None = None
         if wanted:
-            self._fast = torch.compile(function, dynamic=False)
+            with _quiet():
+                self._fast = torch.compile(function, dynamic=False)
 
     def __call__(self, *inputs: Tensor) -> Tensor:
         if self._fast is None:
             return self.function(*inputs)
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of the compiler, about its own choices
+            with _quiet():
                 return self._fast(*inputs)
         except torch._dynamo.exc.TorchDynamoException as error:
             reason = str(error).strip().splitlines()[0]
             log.warning("This model's step cannot be compiled and runs plainly: %s", reason)
             self._fast = None
             return self.function(*inputs)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without torch's warnings about its own compiler's choices and parts."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"torch\.")
+        yield
 
 
 class Captured:

@@ -36,7 +36,7 @@ class TGATOptions:
     heads: int = option(2, "attention heads; the paper's", low=1)
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
     identity: int = option(
-        0, "width of random features of nodes that have none; tells few nodes apart", low=0
+        0, "width of random features for nodes without any; helps where nodes are few", low=0
     )
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from contig.options import option
 from contig.splits import Rule
+
+if TYPE_CHECKING:
+    import torch
 
 # What decides the numbers of a rule too, though it has nothing to train.
 MEASURING = ("rule", "split_seed", "batch_size")
@@ -36,3 +39,7 @@ class TrainOptions:
         "device", "where node states and history lie; host is for graphs larger than the GPU's memory"
     )
     checkpoint_seconds: float = option(60.0, "longest training time an interrupted run can lose", low=0)
+
+    def graph_on_host(self, device: torch.device) -> bool:
+        """Whether the graph must be kept off the device; on a CPU it is at home anyway."""
+        return self.graph_in == "host" and device.type == "cuda"

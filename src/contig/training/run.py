@@ -86,7 +86,7 @@ class Run:
         saved = folder.load(name)
         with torch.random.fork_rng(devices=[]):  # fresh weights are drawn and thrown away
             model = build_model(config, stream).to(on)
-        state = model.new_state(stream.num_nodes, on_host=config.train.graph_in == "host")
+        state = NodeState(model.blank(), stream.num_nodes, on, on_host=config.train.graph_on_host(on))
         try:
             model.load_state_dict(saved["weights"])
             state.restore(saved["state"])
@@ -144,7 +144,8 @@ class Run:
         """
         train = self.config.train
         size = batch_size or train.batch_size
-        state = self.model.new_state(self.stream.num_nodes, on_host=self.state.on_host)
+        here = self.state
+        state = NodeState(here.blank, self.stream.num_nodes, here.device, on_host=here.on_host)
         state.restore(self.folder.load("best.pt")["state"])
         split = chronological_split(self.stream, rule=train.rule, seed=train.split_seed)
         with Display(show) as display:

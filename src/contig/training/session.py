@@ -65,7 +65,7 @@ class Data:
                 f"{stream.origin}: no validation event is between two nodes seen in training, so no epoch "
                 f"can be told from another; {cure}."
             )
-        on_host = config.train.graph_in == "host"
+        on_host = config.train.graph_on_host(device)
         history = History.from_stream(stream, "cpu" if on_host else device)
         training = history.only(split.train)
         if on_host:
