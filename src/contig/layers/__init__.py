@@ -5,7 +5,7 @@ from contig.layers.codes import NodeCodes
 from contig.layers.decoders import NodeDecoder, PairDecoder
 from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
 from contig.layers.parted import GRUCell, PartedLinear, RNNCell
-from contig.layers.rows import Rows
+from contig.layers.rows import Rows, take
 from contig.layers.time import LogTimeEncoding, TimeEncoding, elapsed
 
 __all__ = [
@@ -24,4 +24,5 @@ __all__ = [
     "elapsed",
     "latest_graph",
     "series_degree",
+    "take",
 ]

@@ -1,9 +1,9 @@
 """The loops of the layers that are worth compiling for the CPU.
 
 Plain Python over numpy arrays, compiled by numba on first use and cached on disk. The torch operations
-in ``rows.py``, ``time.py`` and ``pairs.py`` compute the same on a GPU and are what these are tested
-against. Each loop does a range of its rows or columns, so that several can run side by side without
-ever writing to the same place.
+in ``rows.py``, ``time.py``, ``parted.py`` and ``pairs.py`` compute the same on a GPU and are what these
+are tested against. Each loop does a range of its rows or columns, so that several can run side by side
+without ever writing to the same place.
 """
 
 from __future__ import annotations
@@ -165,9 +165,18 @@ def _scatter(
                         row[c] += a * mine[c] + b * up[c]
 
 
+def _add_rows(given: Array, at: Array, out: Array, first: int, end: int) -> None:
+    """``out[at[i]] += given[i]``, for columns ``first..end``."""
+    for i in range(len(at)):
+        row, mine = out[at[i], first:end], given[i, first:end]
+        for c in range(end - first):
+            row[c] += mine[c]
+
+
 attend: Callable[..., None] = _compiled(_attend)
 attend_back: Callable[..., None] = _compiled(_attend_back)
 scatter: Callable[..., None] = _compiled(_scatter)
+add_rows: Callable[..., None] = _compiled(_add_rows)
 
 
 # -- waves ----------------------------------------------------------------------------------------------
@@ -199,7 +208,55 @@ def _waves(dt: Array, frequency: Array, out: Array, first: int, end: int) -> Non
             sine[c] = -up if turn >= 2 else up
 
 
+def _waves_back(dt: Array, waves: Array, grad: Array, out: Array, first: int, end: int) -> None:
+    """Adds ``dt (g_s c - g_c s)`` up in ``out`` (float64, since there are many), for pairs ``first..end``."""
+    pairs = len(out)
+    for i in range(len(dt)):
+        cosine, sine = waves[i, first:end], waves[i, pairs + first : pairs + end]
+        of_cosine, of_sine = grad[i, first:end], grad[i, pairs + first : pairs + end]
+        total, t = out[first:end], dt[i]
+        for c in range(end - first):
+            total[c] += t * (of_sine[c] * cosine[c] - of_cosine[c] * sine[c])
+
+
 waves: Callable[..., None] = _compiled(_waves)
+waves_back: Callable[..., None] = _compiled(_waves_back)
+
+
+# -- the gates of a GRU ---------------------------------------------------------------------------------
+
+
+def _gates_back(
+    gates: Array,
+    new: Array,
+    own: Array,
+    h: Array,
+    grad: Array,
+    of_told: Array,
+    of_own: Array,
+    first: int,
+    end: int,
+) -> None:
+    """The gradients of what was told and of a state's own part, for rows ``first..end``."""
+    width, one = h.shape[1], h.dtype.type(1)
+    for i in range(first, end):
+        reset, keep, n, up = gates[i, :width], gates[i, width:], new[i], grad[i]
+        of_new, of_keep, of_reset = of_told[i, 2 * width :], of_told[i, width : 2 * width], of_told[i, :width]
+        n_own, before, from_own = own[i, 2 * width :], h[i], of_own[i, 2 * width :]
+        for c in range(width):
+            of_new[c] = up[c] * (one - keep[c]) * (one - n[c] * n[c])
+        for c in range(width):
+            of_keep[c] = up[c] * (before[c] - n[c]) * keep[c] * (one - keep[c])
+        for c in range(width):
+            of_reset[c] = of_new[c] * n_own[c] * reset[c] * (one - reset[c])
+        for c in range(width):
+            from_own[c] = of_new[c] * reset[c]
+        both, own_both = of_told[i, : 2 * width], of_own[i, : 2 * width]
+        for c in range(2 * width):
+            own_both[c] = both[c]
+
+
+gates_back: Callable[..., None] = _compiled(_gates_back)
 
 
 # -- the flow of pairs ----------------------------------------------------------------------------------

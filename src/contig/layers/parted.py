@@ -15,7 +15,10 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-aten: Any = torch.ops.aten
+from contig.cores import HAS_NUMBA
+from contig.layers.running import run
+
+PART = 500  # rows; waking a thread costs about as much as going through some hundred
 
 
 def parted_linear(parts: Sequence[Tensor], weight: Tensor, bias: Tensor) -> Tensor:
@@ -48,7 +51,7 @@ class GRUCell(nn.GRUCell):
             parted_linear(parts, self.weight_ih, self.bias_ih),
             linear(h, self.weight_hh, self.bias_hh),
         )
-        if h.device.type == "cpu":
+        if h.device.type == "cpu" and HAS_NUMBA:
             moved: Tensor = _Gates.apply(told, own, h)  # type: ignore[no-untyped-call]
             return moved
         return _gated(told, own, h)
@@ -78,16 +81,9 @@ class _Gates(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         gates, new, own, h = ctx.saved_tensors
-        (reset, keep), n_own = gates.chunk(2, dim=1), own.chunk(3, dim=1)[2]
-        of_told = torch.empty_like(own)
-        of_reset, of_keep, of_new = of_told.chunk(3, dim=1)
-        of_h = grads[0] * keep
-        aten.tanh_backward(grads[0] - of_h, new, grad_input=of_new)
-        aten.sigmoid_backward(grads[0] * (h - new), keep, grad_input=of_keep)
-        aten.sigmoid_backward(of_new * n_own, reset, grad_input=of_reset)
-        of_own = of_told.clone()
-        of_own.chunk(3, dim=1)[2].mul_(reset)
-        return of_told, of_own, of_h if ctx.needs_input_grad[2] else None
+        of_told, of_own = own.new_empty(own.shape), own.new_empty(own.shape)
+        run("gates_back", gates, new, own, h, grads[0], of_told, of_own, over=len(h), least=PART)
+        return of_told, of_own, grads[0] * gates.chunk(2, dim=1)[1] if ctx.needs_input_grad[2] else None
 
 
 class RNNCell(nn.RNNCell):

@@ -15,7 +15,10 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from contig.cores import HAS_NUMBA, ranges, side_by_side
+from contig.cores import HAS_NUMBA
+from contig.layers.running import run
+
+NARROW = 512  # columns; of fewer a thread alone adds rows up as fast as two
 
 
 class Rows(NamedTuple):
@@ -38,6 +41,14 @@ class Rows(NamedTuple):
         """``[queries, k, width]``."""
         rows: Tensor = self.table.index_select(0, self.at.flatten())
         return rows.view(*self.at.shape, self.width)
+
+
+def take(table: Tensor, at: Tensor) -> Tensor:
+    """``table[at]`` of places ``[n]``, whose gradient torch gathers slowly where threads share the work."""
+    if table.device.type == "cpu" and HAS_NUMBA and table.requires_grad:
+        taken: Tensor = _Taken.apply(table, at)  # type: ignore[no-untyped-call]
+        return taken
+    return table.index_select(0, at)
 
 
 def attend(asked: Tensor, keys: Sequence[Rows], mask: Tensor, dropout: float = 0.0) -> Tensor:
@@ -76,6 +87,21 @@ def _softmax(logits: Tensor, mask: Tensor) -> Tensor:
 # -- compiled loops -------------------------------------------------------------------------------------
 
 
+class _Taken(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, at: Tensor) -> Tensor:
+        ctx.save_for_backward(at)
+        ctx.shape = table.shape
+        return table.index_select(0, at)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        out = grads[0].new_zeros(ctx.shape)
+        run("add_rows", grads[0], ctx.saved_tensors[0], out, over=out.shape[1], least=NARROW)
+        return out, None
+
+
 class _InLoops(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mask: Tensor, keep: Tensor | None, asked: Tensor, *keys: Tensor) -> Tensor:
@@ -83,7 +109,7 @@ class _InLoops(torch.autograd.Function):
         weights = asked.new_empty(len(asked), *mask.shape)
         keep = torch.ones_like(weights) if keep is None else keep
         out = asked.new_empty(asked.shape)
-        _run("attend", asked, tables, places, mask, keep, weights, out, over=len(mask))
+        run("attend", asked, tables, places, mask, keep, weights, out, over=len(mask))
         ctx.save_for_backward(mask, keep, weights, asked, *keys)
         return out
 
@@ -94,7 +120,7 @@ class _InLoops(torch.autograd.Function):
         tables, places = tuple(keys[: len(keys) // 2]), tuple(keys[len(keys) // 2 :])
         asked, grad = asked.contiguous(), grads[0].contiguous()
         of_logits, of_asked = torch.empty_like(weights), torch.empty_like(asked)
-        _run(
+        run(
             "attend_back",
             *(asked, tables, places, mask, keep, weights, grad, of_logits, of_asked),
             over=len(mask),
@@ -106,21 +132,6 @@ class _InLoops(torch.autograd.Function):
             if ctx.needs_input_grad[3 + i]:
                 of_tables[i] = out = table.new_zeros(table.shape)
                 given = (of_logits, asked, kept, grad, at, mask, start, out)
-                _run("scatter", *given, over=table.shape[1])
+                run("scatter", *given, over=table.shape[1])
             start += table.shape[1]
         return (None, None, of_asked, *of_tables, *(None,) * len(places))
-
-
-def _run(name: str, *given: Any, over: int) -> None:
-    """A loop of ``contig.layers.loops``, its axis of ``over`` items shared among the threads."""
-    from contig.layers import loops  # here, since compiling takes numba
-
-    arrays, loop = [_array(x) for x in given], getattr(loops, name)
-    side_by_side(lambda first, end: loop(*arrays, first, end), ranges(over, torch.get_num_threads()))
-
-
-def _array(given: Any) -> Any:
-    """What a loop takes: tensors as arrays, copied where they are not contiguous; the rest as it is."""
-    if isinstance(given, tuple):
-        return tuple(_array(x) for x in given)
-    return given.detach().contiguous().numpy() if isinstance(given, Tensor) else given

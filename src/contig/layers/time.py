@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from contig.cores import HAS_NUMBA, ranges, side_by_side
+from contig.cores import HAS_NUMBA
+from contig.layers.running import run
 
-PART = 2**17  # numbers; waking a thread costs about as much as computing some ten thousand
+PART = 1000  # differences; waking a thread costs about as much as encoding some hundred
 
 
 def elapsed(later: Tensor, earlier: Tensor) -> Tensor:
@@ -80,28 +81,19 @@ class _InLoops(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, dt: Tensor, log_frequency: Tensor) -> Tensor:
-        frequency = log_frequency.exp()
+        frequency, flat = log_frequency.exp(), dt.flatten()
         if dt.dtype == frequency.dtype == torch.float32:
-            waves = _looped(dt.flatten(), frequency).view(*dt.shape, 2 * len(frequency))
+            waves = frequency.new_empty(len(flat), 2 * len(frequency))
+            run("waves", flat, frequency, waves, over=len(flat), least=PART)
         else:
-            waves = _waves(dt, frequency)
-        ctx.save_for_backward(dt, frequency, waves)
-        return waves
+            waves = _waves(flat, frequency)
+        ctx.save_for_backward(flat, frequency, waves)
+        return waves.view(*dt.shape, 2 * len(frequency))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor]:
-        dt, frequency, waves = ctx.saved_tensors
-        (cosine, sine), (of_cosine, of_sine) = waves.chunk(2, dim=-1), grads[0].chunk(2, dim=-1)
-        turned = (of_sine * cosine).addcmul_(of_cosine, sine, value=-1)
-        return None, frequency * (dt.flatten() @ turned.view(dt.numel(), len(frequency)))
-
-
-def _looped(dt: Tensor, frequency: Tensor) -> Tensor:
-    from contig.layers import loops  # here, since compiling takes numba
-
-    out = frequency.new_empty(len(dt), 2 * len(frequency))
-    arrays = [t.contiguous().numpy() for t in (dt, frequency, out)]
-    threads = min(torch.get_num_threads(), out.numel() // PART)
-    side_by_side(lambda *part: loops.waves(*arrays, *part), ranges(len(dt), threads))
-    return out
+        flat, frequency, waves = ctx.saved_tensors
+        total = torch.zeros_like(frequency, dtype=torch.float64)
+        run("waves_back", flat, waves, grads[0].reshape_as(waves), total, over=len(total), least=len(total))
+        return None, (frequency * total).to(frequency.dtype)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from contig.history import History
-from contig.layers import LogTimeEncoding, Rows, elapsed
+from contig.layers import LogTimeEncoding, Rows, elapsed, take
 from contig.models.contract import DataShape, EventBatch, distinct, named
 from contig.models.embedding import AttentionReadout, EventModel
 from contig.models.state import NodeState
@@ -138,7 +138,7 @@ class AttentiveMemory(MemoryModel):
         mentioned = torch.cat([nodes, near.node.flatten()])
         unique, place = distinct(mentioned, state.num_nodes, self.room, fixed_shapes=self.fixed_shapes)
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
-        own = updated.index_select(0, place[: len(nodes)])
+        own = take(updated, place[: len(nodes)])
         theirs = Rows(updated, place[len(nodes) :].view(near.node.shape))
         ages = self.phi(elapsed(times.unsqueeze(1), near.time))
         features = self.feature_rows(history, near.event)

@@ -1,8 +1,7 @@
 """Adam with clipping, on all weights of a model as one vector.
 
 One long tensor instead of dozens of small ones: on a GPU torch's own fused Adam gives a tensor of this
-size to a handful of processors, and clipping needs a kernel or two per weight. On a CPU that one is fast,
-and takes each weight's gradient where it is.
+size to a handful of processors, and clipping needs a kernel or two per weight.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from contig.models.engine import Compiled
 
@@ -35,16 +35,9 @@ class FlatAdam:
         like = self.parameters[0].detach()
         self.vector = like.new_zeros(sum(sizes))
         self._padding = [like.new_zeros(n - p.numel()) for n, p in zip(sizes, self.parameters, strict=True)]
+        for parameter, room in zip(self.parameters, self.vector.split(sizes), strict=True):
+            parameter.data = room[: parameter.numel()].view_as(parameter).copy_(parameter.detach())
         self.mean, self.square = torch.zeros_like(self.vector), torch.zeros_like(self.vector)
-        self._places = [
-            [
-                room[: p.numel()].view_as(p)
-                for p, room in zip(self.parameters, whole.split(sizes), strict=True)
-            ]
-            for whole in (self.vector, self.mean, self.square)
-        ]
-        for parameter, place in zip(self.parameters, self._places[0], strict=True):
-            parameter.data = place.copy_(parameter.detach())
         self.count = torch.zeros((), dtype=torch.float32, device=like.device)
         self._update = Compiled(self._updated, compiled)
 
@@ -56,23 +49,22 @@ class FlatAdam:
     @torch.no_grad()
     def step(self) -> None:
         """Take the gradients that are there, and leave none."""
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        pieces = []
+        for parameter, padding in zip(self.parameters, self._padding, strict=True):
+            grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            pieces += [grad.flatten(), padding]
         self.clear()
-        if self.vector.is_cuda:
-            parts = zip(grads, self._padding, strict=True)
-            self._update(torch.cat([x for grad, padding in parts for x in (grad.flatten(), padding)]))
+        grad = torch.cat(pieces)
+        if grad.is_cuda:
+            self._update(grad)
         else:
-            self._update_on_cpu(grads)
+            self._update_on_cpu(grad)
 
-    def _update_on_cpu(self, grads: list[Tensor]) -> None:
+    def _update_on_cpu(self, grad: Tensor) -> None:
         """By torch's fused Adam, which there is one pass over the memory."""
-        shortened = self.clip / (torch.stack(torch._foreach_norm(grads)).norm() + 1e-6)
-        if shortened < 1:
-            torch._foreach_mul_(grads, shortened)
-        self.count += 1
-        weights, means, squares = self._places
-        torch._fused_adam_(
-            *(weights, grads, means, squares, [], [self.count] * len(grads)),
+        grad.mul_((self.clip / (grad.norm() + 1e-6)).clamp(max=1.0))
+        adam(
+            *([self.vector], [grad], [self.mean], [self.square], [], [self.count]),
             lr=self.lr,
             beta1=FADING[0],
             beta2=FADING[1],
@@ -80,6 +72,7 @@ class FlatAdam:
             weight_decay=self.weight_decay,
             amsgrad=False,
             maximize=False,
+            fused=True,
         )
 
     def _updated(self, grad: Tensor) -> Tensor:
