@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from contig.layers import Rows, rows
-from contig.layers.rows import attend
+from contig.layers.rows import attend, take
 
 HEADS, QUERIES, K = 2, 5, 4
 WIDTHS, TABLES = (7, 3), (6, 9)
@@ -141,6 +141,22 @@ def test_only_the_differences_of_large_products_count() -> None:
     asked, keys, mask = problem(6)
     found = attend(1000 * asked, keys, mask)
     torch.testing.assert_close(found, one_by_one(1000 * asked, keys, mask), rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("route", "threads")
+@pytest.mark.parametrize("at", [[4, 0, 4, 4, 2], [], [5]], ids=str)
+def test_rows_taken_and_their_gradient(at: list[int]) -> None:
+    table = torch.randn(
+        6, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)
+    ).requires_grad_()
+    places = torch.tensor(at, dtype=torch.int64)
+    found, up = take(table, places), torch.arange(3.0 * len(at)).double().view(len(at), 3) + 1
+    assert [row.tolist() for row in found] == [table[i].tolist() for i in at]
+    (ours,) = torch.autograd.grad(found, table, up)
+    expected = [
+        sum((up[n] for n, i in enumerate(at) if i == row), torch.zeros(3)).tolist() for row in range(6)
+    ]
+    assert ours.tolist() == expected
 
 
 def test_rows_that_are_there_already() -> None:
