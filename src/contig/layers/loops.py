@@ -182,9 +182,10 @@ add_rows: Callable[..., None] = _compiled(_add_rows)
 # -- waves ----------------------------------------------------------------------------------------------
 #
 # Cosine and sine together: what takes time is bringing large angles near 0, and both need it. Taken in
-# float64 it is exact to float32 up to angles of 1e9; there four terms of their series are as good.
+# float64 it is exact to float32 up to angles of 1e9, and four terms of their series are as good. Far beyond,
+# where turns are lost in a float32 angle as well, they still are points of the circle.
 
-QUARTER, PER_QUARTER = math.pi / 2, 2 / math.pi
+QUARTER, EIGHTH, PER_QUARTER = math.pi / 2, math.pi / 4, 2 / math.pi
 S3, S5, S7, S9 = (np.float32((-1) ** i / math.factorial(2 * i + 1)) for i in range(1, 5))
 C2, C4, C6, C8, C10 = (np.float32((-1) ** i / math.factorial(2 * i)) for i in range(1, 6))
 ONE = np.float32(1)
@@ -199,7 +200,7 @@ def _waves(dt: Array, frequency: Array, out: Array, first: int, end: int) -> Non
             angle = np.float64(t * frequency[c])
             quarters = np.rint(angle * PER_QUARTER)
             turn = np.int32(quarters - 4 * np.floor(quarters * 0.25))  # of the circle, in quarters
-            x = np.float32(angle - quarters * QUARTER)
+            x = np.float32(min(max(angle - quarters * QUARTER, -EIGHTH), EIGHTH))
             z = x * x
             a = ONE + z * (C2 + z * (C4 + z * (C6 + z * (C8 + z * C10))))
             b = x + x * z * (S3 + z * (S5 + z * (S7 + z * S9)))
