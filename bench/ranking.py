@@ -51,7 +51,7 @@ def measure(run: Run, count: int) -> dict[str, dict[str, float]]:
         if name == "mixed" and not run.model.learns:
             continue
         state = NodeState(run.model.blank(), run.stream.num_nodes, device)
-        state.restore(run.folder.load("best.pt", device)["state"])
+        state.restore(run.folder.load("best.pt")["state"])
         how: Any = "event" if name == "mixed" else name
         ranker = kind(run.model, state, run.history, train.batch_size, negatives, how)
         begun = time.perf_counter()
