@@ -147,17 +147,17 @@ def test_gradients_reach_what_takes_an_event_in(name: str) -> None:
     assert [n for n in silent if not n.startswith("decoder.")] == []
 
 
-def as_on_a_gpu(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+def as_on_a_gpu(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
     """``distinct`` where shapes must not depend on data: every mention on its own."""
     return ids, torch.arange(len(ids))
 
 
-def everyone(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+def everyone(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
     """``distinct`` where there are fewer nodes than mentions: all of them."""
     return torch.arange(num_nodes), ids
 
 
-def packed(ids: Tensor, num_nodes: int, room: int | None = None) -> tuple[Tensor, Tensor]:
+def packed(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
     """``distinct`` where there is room for more than are named."""
     return as_on_a_gpu(ids, num_nodes) if room is None else _packed(ids, num_nodes, room)
 

@@ -80,7 +80,7 @@ def bench(
     """Measure contig's speed and memory beside peers, in turns in one run, as ratios.
 
     A ratio is the peer's figure over ours: above 1 ours is better. Measurements: contig-step, tgn-step,
-    contig-plain, tgn-plain, scoring, ranking, lookup, ode, startup, memory, roofline.
+    contig-plain, tgn-plain, epoch, host, scoring, ranking, lookup, ode, startup, memory, roofline.
     """
     for option, path in (("--out", out), ("--markdown", markdown)):
         if path is not None and path.is_dir():

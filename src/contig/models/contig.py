@@ -13,7 +13,7 @@ For node ``v`` asked about at time ``t``, with stored embedding ``h_v`` and late
 After a batch of events ``h_v <- H_v`` for its nodes, and each one's latest event is set.
 
 Departures from the paper, each an option: a LayerNorm on ``H(T)`` (as written the recurrence grows
-without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (absolute time does not extrapolate),
+without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (which asks for times never learned from),
 ``Phi`` not divided by ``sqrt(time_dim)``, and the ``scope`` of ``A``. Fixed: one ``as_of`` per batch, its
 first event's time. Node features, where there are any, enter the
 encoder beside ``h_v`` instead of being its initial value, so that their width is free.
@@ -55,9 +55,9 @@ class ConTIGOptions:
         "series", "how the ODE is solved; the series is exact to its tolerance and fastest"
     )
     tolerance: float = option(1e-6, "proven relative truncation error of the series; float32's own size")
-    state_norm: bool = option(True, "LayerNorm on H(T); without it states grow until they overflow")
+    state_norm: bool = option(True, "LayerNorm on H(T); without it states grow, and some trainings fail")
     query_time: Literal["zero", "absolute"] = option(
-        "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not extrapolate"
+        "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), of times never learned from"
     )
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim) as the paper writes")
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
