@@ -14,6 +14,15 @@ from contig.events import EventStream
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch loads; as the command line does
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests marked ``gpu`` are skipped where there is none."""
+    if item.get_closest_marker("gpu") is not None:
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("needs a CUDA device")
+
+
 @cache
 def _load(path: Path) -> EventStream:
     from contig.readers import read_events

@@ -635,7 +635,6 @@ def test_many_queries_are_answered_in_parts_that_fit_together(monkeypatch: pytes
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_the_gpu_gives_what_the_cpu_gives() -> None:
     stream = random_stream(np.random.default_rng(9), events=500, num_nodes=31, width=3)
     cpu, gpu = History.from_stream(stream[:300]), History.from_stream(stream[:300], device="cuda")

@@ -17,7 +17,6 @@ from contig.training.config import RunConfig
 from contig.training.session import Data, Session
 
 CPU = torch.device("cpu")
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 SETTINGS = {"dim": 8, "time_dim": 6, "neighbors": 3, "dropout": 0.0, "batch_size": 20, "compile": "off"}
 
 
@@ -77,7 +76,6 @@ def test_on_a_cpu_it_makes_no_difference_where_the_graph_lies() -> None:
 
 
 @pytest.mark.gpu
-@needs_gpu
 def test_a_gpu_reads_and_writes_what_lies_in_the_hosts_memory() -> None:
     gpu, table = torch.device("cuda"), torch.arange(3 << 20).view(-1, 3)
     gc.collect()  # what other tests have left

@@ -222,7 +222,6 @@ def test_a_real_stream_with_ties(real_stream: Callable[[str], EventStream]) -> N
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_gpu_keeps_the_same_rules(kind: Kind) -> None:
     negatives = Negatives(stream_of(CROWDED), kind, train=np.array(TRAIN), seed=7, device="cuda")

@@ -102,7 +102,6 @@ def test_loops_are_the_torch_operations(seed: int, dim: int, threads: int) -> No
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("dim", [5, 172])
 def test_the_kernel_is_the_torch_operations(dim: int) -> None:
     start = [t.detach().float().cuda().requires_grad_() for t in problem(4, dim)]

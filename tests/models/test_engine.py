@@ -53,7 +53,6 @@ def test_what_is_observed_is_filled_up_on_a_gpu_alone(room: int) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_filling_up_names_the_last_event_again() -> None:
     events = torch.tensor([4, 5, 6], device="cuda")
     assert filled(events, 5).tolist() == [4, 5, 6, 6, 6]
@@ -62,7 +61,6 @@ def test_filling_up_names_the_last_event_again() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_captured_step_is_the_plain_one() -> None:
     """Warm-up, capture, replays, and batches of another size in between."""
     step = Captured(Counter("cuda"), (4,))
@@ -76,7 +74,6 @@ def test_a_captured_step_is_the_plain_one() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_result_outlives_the_next_call() -> None:
     step = Captured(lambda events: events * 2, (3,))
     results = [step(torch.arange(i, i + 3, device="cuda")) for i in range(3 * WARM_UP)]
@@ -84,7 +81,6 @@ def test_a_result_outlives_the_next_call() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_what_cannot_be_captured_runs_plainly_with_one_notice(caplog: pytest.LogCaptureFixture) -> None:
     total = torch.zeros(1, device="cuda")
 
@@ -102,7 +98,6 @@ def test_what_cannot_be_captured_runs_plainly_with_one_notice(caplog: pytest.Log
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize("name", CASES)
 def test_every_model_walks_alike_captured_plain_and_on_a_cpu(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -16,7 +16,6 @@ from contig.models import model_class
 from contig.training.config import RunConfig
 from contig.training.session import Data, Session
 
-needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 quiet = pytest.mark.filterwarnings(
     "ignore::DeprecationWarning"
 )  # torch's own, where it compiles the optimizer
@@ -94,24 +93,22 @@ def test_compiled_loops_take_the_steps_of_torch_operations(
 
 
 @pytest.mark.gpu
-@needs_gpu
 @pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
 @pytest.mark.parametrize("model", ["contig", "tgn"])
 def test_on_a_gpu_an_epoch_of_a_real_stream(
     model: str, engine: str, real_stream: Callable[[str], EventStream]
 ) -> None:
-    on_a_gpu(real_stream("wikipedia"), model, engine, neighbors=15)
+    check_on_a_gpu(real_stream("wikipedia"), model, engine, neighbors=15)
 
 
 @pytest.mark.gpu
-@needs_gpu
 @pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
 def test_on_a_gpu_with_features_and_all_nodes_coupled(engine: str) -> None:
     stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
-    on_a_gpu(stream, "contig", engine, batch_size=20, scope="all", **SMALL)
+    check_on_a_gpu(stream, "contig", engine, batch_size=20, scope="all", **SMALL)
 
 
-def on_a_gpu(stream: EventStream, model: str, engine: str, **settings: Any) -> None:
+def check_on_a_gpu(stream: EventStream, model: str, engine: str, **settings: Any) -> None:
     rounded = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = False  # what is compared is the engine
     try:

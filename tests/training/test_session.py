@@ -158,7 +158,6 @@ def test_the_device_in_words() -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize(("first", "second"), [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")])
 def test_a_run_may_change_its_device(first: str, second: str, tmp_path: Any) -> None:
     from contig.training.fit import fit, resume

@@ -8,7 +8,6 @@ differ in size. The scores are those of link prediction.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,7 @@ from numpy.typing import NDArray
 from contig.events import EventStream
 from contig.negatives import Kind
 from contig.splits import Split, interval_sets, intervals
-from contig.tasks.link import METRICS, LinkScores, Metrics, by_selection, check_scores, scores_of_test
-from contig.tasks.metrics import Scores, link_metrics
+from contig.tasks.link import METRICS, LinkScores, check_scores, link_report, scores_of_test
 from contig.tasks.setting import Setting
 
 SETS = ("0-20%", "20-40%", "40-60%", "60-80%", "80-100%")
@@ -41,15 +39,11 @@ def interval_report(
     for number, name in enumerate(SETS):
         inside = member == number
         report["intervals"][name] = [away[inside].min(), away[inside].max()] if inside.any() else None
-        measured = partial(_metrics, scores.positive[inside], scores.negative[inside], batch_size)
-        found = by_selection(stream, split, events[inside], measured, inductive=inductive)
+        chosen = LinkScores(scores.positive[inside], scores.negative[inside])
+        found = link_report(stream, split, events[inside], chosen, batch_size, inductive=inductive)
         for selection, metrics in found.items():
             report.setdefault(selection, {})[name] = metrics
     return report
-
-
-def _metrics(positive: Scores, negative: Scores, batch_size: int, rows: NDArray[np.bool_]) -> Metrics:
-    return link_metrics(positive[rows], negative[rows], batch_size)
 
 
 def measure(setting: Setting, negatives: Kind = "random") -> dict[str, Any]:

@@ -103,7 +103,7 @@ def selections(
 
 def check_scores(stream: EventStream, events: NDArray[np.int64], scores: Scores) -> None:
     """Refuse scores ``[events, ...]`` that are not numbers: an order by them would mean nothing."""
-    lost = np.flatnonzero(~np.isfinite(scores.reshape(len(events), -1)).all(axis=1))
+    lost = np.flatnonzero(~np.isfinite(scores).all(axis=tuple(range(1, scores.ndim))))
     if len(lost):
         raise RunError(
             f"{stream.origin}: the scores of {len(lost):,} events are not numbers any more (the first: event "
