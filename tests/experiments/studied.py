@@ -27,6 +27,7 @@ SCALE = replace(
     },
     sizes=(100, 200, 400),
     sweep_settings={},
+    sweep_events=None,
 )
 SECONDS = {100: 0.5, 200: 1.1, 400: 1.9}
 

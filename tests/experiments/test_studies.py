@@ -14,6 +14,7 @@ from contig.errors import ConfigError
 from contig.events import EventStream
 from contig.experiments.sources import Source
 from contig.experiments.studies import FULL, ITEMS, QUICK, Plan, Study, chosen_items, make_plan
+from contig.splits import chronological_split
 
 SMALL = replace(
     FULL,
@@ -22,6 +23,7 @@ SMALL = replace(
     sizes=(100, 200),
     timing={"dim": 8, "epochs": 2},
     sweep_settings={},
+    sweep_events=None,
 )
 
 
@@ -104,13 +106,22 @@ def test_a_sweep_passes_through_the_plain_run(tmp_path: Path) -> None:
 def test_curves_can_be_of_shorter_trainings(tmp_path: Path) -> None:
     """All of one length, the middle of the curves included, which is then not the full model's run."""
     given = study("table4 fig5", tmp_path)
-    plan = make_plan(replace(given, scale=replace(given.scale, sweep_settings={"epochs": 3})))
+    trained = len(chronological_split(given.sources[0].stream).train)
+    plan = make_plan(replace(given, scale=replace(given.scale, sweep_events=3 * trained + 1)))
     swept = {job.folder: job for jobs in plan.sweeps["mooc"].values() for job in jobs}
     assert {job.recipe.config(0).train.epochs for job in swept.values()} == {3}
     assert len(swept) == 2 * (1 + 2 + 1)
     others = {job.folder for job in plan.ablations["mooc"]}
     assert others
     assert not others & set(swept)
+
+
+def test_the_longest_trainings_begin_first(tmp_path: Path) -> None:
+    plan = make_plan(study("table2 fig5", tmp_path, scale=replace(SMALL, sweep_events=1)))
+    began = [(j.recipe.data, j.recipe.config(j.seed).train.epochs) for j in plan.longest_first]
+    most = {"mooc": 60, "collegemsg": 50}  # events
+    assert sorted(began, key=lambda run: -most[run[0]] * run[1]) == began
+    assert {j.folder for j in plan.longest_first} == {j.folder for j in plan.trainings}
 
 
 def test_timings_are_of_growing_streams_and_apart(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from contig.experiments.paper import paper, shown_on
 from contig.experiments.recipes import Recipe, find_recipe
 from contig.experiments.sources import Source
 from contig.models import model_class
+from contig.splits import chronological_split
 
 ITEMS = ("table2", "table3", "table4", "fig3", "fig4", "fig5", "fig6")
 FOCUS = "contig"  # the paper's model, of which Table 4, Fig. 5 and Fig. 6 are
@@ -42,6 +43,7 @@ class Scale:
     timing: Mapping[str, Any]  # Fig. 6: settings
     decoders: int = 5  # Table 3: of each run
     sweep_settings: Mapping[str, Any] = field(default_factory=dict)  # Fig. 5: in place of the recipe's
+    sweep_events: int | None = None  # Fig. 5: a training sees about so many; None leaves the recipe's epochs
     events: int | None = None  # of a stream at most
     sweep_streams: int | None = None
     warning: str = ""
@@ -59,7 +61,8 @@ FULL = Scale(
     },
     sizes=(40_000, 100_000, 200_000, 400_000, 800_000),  # half of them, 20,000 to 400,000, are trained on
     timing={"epochs": 4},
-    sweep_settings={"epochs": 10},
+    sweep_settings={"compile": "on"},  # side by side on one GPU that pays sooner than auto expects
+    sweep_events=800_000,
 )
 QUICK_SETTINGS = {"epochs": 8, "dim": 32, "time_dim": 32, "neighbors": 5}
 QUICK = Scale(
@@ -116,6 +119,16 @@ class Plan:
         return list({job.folder: job for jobs in groups for job in jobs}.values())
 
     @property
+    def longest_first(self) -> list[Job]:
+        """The trainings by the events they see at most, so that none is left to go on alone at the end."""
+        events = {source.file: len(source.stream) for source in self.study.sources}
+        return sorted(
+            self.trainings,
+            key=lambda job: events[job.recipe.data] * job.recipe.config(job.seed).train.epochs,
+            reverse=True,
+        )
+
+    @property
     def measurements(self) -> list[Evaluation]:
         """Every evaluation of a run that is done."""
         groups = [some for streams in self.evaluations.values() for some in streams.values()]
@@ -146,7 +159,7 @@ def make_plan(study: Study) -> Plan:
             if "table4" in wanted:
                 plan.ablations[source.name] = _jobs(study, _ablations(base))
             if "fig5" in wanted and len(plan.sweeps) != study.scale.sweep_streams:
-                base = replace(base, settings={**base.settings, **study.scale.sweep_settings})
+                base = replace(base, settings={**base.settings, **_sweep_settings(source, study.scale)})
                 plan.sweeps[source.name] = {
                     option: _jobs(study, _sweep(base, option, values))
                     for option, values in study.scale.sweeps.items()
@@ -203,6 +216,13 @@ def _changed(base: Recipe, variant: str, **changes: Any) -> Recipe:
 def _ablations(base: Recipe) -> list[Recipe]:
     parts = [part for part in paper()["table4"]["without"] if part != FULL_MODEL]
     return [*(_changed(base, f"without {part}", without=(part,)) for part in parts), base]
+
+
+def _sweep_settings(source: Source, scale: Scale) -> dict[str, Any]:
+    if scale.sweep_events is None:
+        return dict(scale.sweep_settings)
+    trained = max(1, len(chronological_split(source.stream).train))
+    return {**scale.sweep_settings, "epochs": max(1, round(scale.sweep_events / trained))}
 
 
 def _sweep(base: Recipe, option: str, values: Sequence[float]) -> list[Recipe]:
