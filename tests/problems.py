@@ -86,6 +86,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     **{name: (name, {}) for name in MODELS},
     "contig-all": ("contig", {"scope": "all"}),
     "contig-batch": ("contig", {"scope": "batch"}),
+    "contig-activity": ("contig", {"activity": True}),
     "contig-without-transform": ("contig", {"without": "transform", "scope": "all"}),
     "tgat-two-layers": ("tgat", {"layers": 2}),
     "tgat-identity": ("tgat", {"identity": 5}),

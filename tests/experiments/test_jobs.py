@@ -17,6 +17,7 @@ from finished import finish
 
 from contig.errors import ConfigError, RunError
 from contig.experiments import jobs as working
+from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job, environment, plan, run_jobs
 from contig.experiments.recipes import Recipe
 
@@ -107,6 +108,28 @@ def test_a_failure_stops_no_other_and_tells_its_reason(
     reason = "it ended with exit code 3 and said nothing"
     assert failures == [(jobs[1], reason)]
     assert ended == [(jobs[0], None), (jobs[1], reason), (jobs[2], None), (jobs[3], None)]
+
+
+def test_what_follows_from_a_job_comes_right_after_it_if_it_went_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = plan(TWO, 2, tmp_path)
+    finish(jobs[1])  # its training is done, what follows is not
+
+    def train(command: Sequence[str]) -> int:
+        if str(jobs[0].folder) in command and "train" in command:
+            return 3
+        if "train" in command:
+            finish(next(job for job in jobs if str(job.folder) in command))
+        return 0
+
+    commands = instead_of_training(monkeypatch, train)
+    failures = run_jobs(jobs, device="cpu", then=lambda job: [Evaluation(job, "link")])
+    assert [failure.job for failure in failures] == [jobs[0]]
+    done = [(command[0], Path(command[command.index("--out") + 1])) for command in commands]
+    measured = [("evaluate", Evaluation(job, "link").file) for job in jobs]
+    trained = [("train", job.folder) for job in jobs]
+    assert done == [trained[0], measured[1], trained[2], measured[2], trained[3], measured[3]]
 
 
 @pytest.mark.parametrize(

@@ -117,7 +117,14 @@ class Plain:
         # a missing event is filled with the node itself, so a shared graph has no more members than these
         state = self.updated(sorted({*nodes, *(u for past in near for u, _, _ in past)}), as_of)
         rows = [self.attend(state, v, t, past) for v, t, past in zip(nodes, times, near, strict=True)]
-        return self.model.readout.merge(torch.stack(rows))
+        merged = self.model.readout.merge(torch.stack(rows))
+        if not self.model.opt.activity:
+            return merged
+        so_far = [
+            sum(when < t for *ends, when in self.events for end in ends if end == v)
+            for v, t in zip(nodes, times, strict=True)
+        ]
+        return torch.cat([merged, torch.tensor(so_far).float().add(1).log().unsqueeze(1)], dim=1)
 
     def attend(self, state: dict[int, Tensor], v: int, t: int, past: list[tuple[int, int, int]]) -> Tensor:
         layer, own = self.model.readout.attention, state[v]
@@ -148,6 +155,7 @@ class Plain:
         {"query_time": "absolute"},
         {"scaled_time": True, "beta": 0.5},
         {"time_dim": 5, "heads": 3, "neighbors": 2},
+        {"activity": True, "neighbors": 2},
     ],
     ids=str,
 )
@@ -166,6 +174,11 @@ def test_the_model_against_a_plain_twin(settings: dict[str, Any]) -> None:
         plain.observe(step.seen, step.see)
     torch.testing.assert_close(state["h"], torch.stack([plain.h[v] for v in range(8)]), rtol=1e-4, atol=2e-5)
     assert state["last"].tolist() == [plain.last.get(v, -1) for v in range(8)]
+
+
+def test_activity_needs_a_coordinate_of_its_own() -> None:
+    with pytest.raises(ConfigError, match=r"dim=1: with activity .* dim=2"):
+        contig(random_stream(4), activity=True, dim=1)
 
 
 @torch.no_grad()

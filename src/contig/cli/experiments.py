@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
@@ -65,19 +65,26 @@ def repeat(
     _end(rows)
 
 
-def work_through(what: str, jobs: Sequence[W], device: str, at_once: int) -> list[Failure[W]]:
+def work_through(
+    what: str,
+    jobs: Sequence[W],
+    device: str,
+    at_once: int,
+    then: Callable[[W], Sequence[Work]] = lambda job: (),
+) -> list[Failure[Any]]:
     """Do what is not done, with a bar and a line for each that ends; those that failed."""
     from contig.experiments.jobs import run_jobs
 
-    waiting = sum(not job.done for job in jobs)
+    chains: list[list[Work]] = [[job, *then(job)] for job in jobs]
+    waiting = sum(not work.done for chain in chains for work in chain)
 
-    def ended(job: W, reason: str | None) -> None:
+    def ended(work: Work, reason: str | None) -> None:
         advance(1)
-        console.notice(f"{job.name}: {job.told() if reason is None else f'failed: {reason}'}")
+        console.notice(f"{work.name}: {work.told() if reason is None else f'failed: {reason}'}")
 
     try:
         with console.bar(what, waiting) as advance:
-            return run_jobs(jobs, device=device, at_once=at_once, ended=ended)
+            return run_jobs(jobs, device=device, at_once=at_once, ended=ended, then=then)
     except KeyboardInterrupt:
         console.notice("nothing is lost: the same command goes on from here")
         raise

@@ -135,9 +135,8 @@ def reproduce(
 def _do(plan: Plan, device: str, at_once: int) -> list[str]:
     """Train and measure what is not done; what failed, a line each."""
     alone = work_through("timings", plan.timings, device, 1)  # beside others an epoch takes longer
-    trained = work_through("trainings", plan.longest_first, device, at_once)
-    asked = work_through("evaluations", plan.measurements, device, at_once)
-    return [*map(_told, alone), *map(_told, trained), *map(_told, asked)]
+    others = work_through("trainings, evaluations", plan.longest_first, device, at_once, plan.asked_of)
+    return [*map(_told, alone), *map(_told, others)]
 
 
 def _told(failure: Failure[Any]) -> str:

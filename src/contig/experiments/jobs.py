@@ -123,34 +123,53 @@ def plan(recipes: Sequence[Recipe], seeds: int, out: Path) -> list[Job]:
     return list(jobs.values())
 
 
+def _nothing(job: Work) -> Sequence[Work]:
+    return ()
+
+
 def run_jobs(
     jobs: Sequence[W],
     *,
     device: str = "auto",
     at_once: int = 1,
-    ended: Callable[[W, str | None], None] = lambda job, reason: None,
-) -> list[Failure[W]]:
+    ended: Callable[[Work, str | None], None] = lambda job, reason: None,
+    then: Callable[[W], Sequence[Work]] = _nothing,
+) -> list[Failure[Any]]:
     """Do what is not done yet, ``at_once`` at a time; a training that was interrupted is gone on with.
 
-    One that fails keeps no other from being done. Gives those that failed. ``ended`` is told of every one
-    that ends, with the reason if it failed.
+    After each job comes what ``then`` says of it, if the job itself went well. One that fails keeps no
+    other from being done. Gives those that failed. ``ended`` is told of every one that ends, with the
+    reason if it failed.
     """
-    for job in jobs:
-        job.check()
-    failures: list[Failure[W]] = []
+    chains: list[list[Work]] = [[job, *then(job)] for job in jobs]
+    for work in (work for chain in chains for work in chain):
+        work.check()
+    failures: list[Failure[Any]] = []
     shared = environment(at_once)
     with ThreadPoolExecutor(max_workers=at_once) as pool:
-        futures = {pool.submit(_run, job, device, shared): job for job in jobs if not job.done}
+        open_chains = [chain for chain in chains if not all(work.done for work in chain)]
+        futures = [pool.submit(_run_chain, chain, device, shared) for chain in open_chains]
         try:
             for future in as_completed(futures):
-                job, reason = futures[future], future.result()
-                if reason is not None:
-                    failures.append(Failure(job, reason))
-                ended(job, reason)
+                for work, reason in future.result():
+                    if reason is not None:
+                        failures.append(Failure(work, reason))
+                    ended(work, reason)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)  # what is under way ends; nothing new begins
             raise
     return failures
+
+
+def _run_chain(chain: Sequence[Work], device: str, shared: dict[str, str]) -> list[tuple[Work, str | None]]:
+    """Do what is not done of a job and of what follows from it; each with the reason if it failed."""
+    ended: list[tuple[Work, str | None]] = []
+    for work in chain:
+        if not work.done:
+            ended.append((work, _run(work, device, shared)))
+        if not chain[0].done:
+            break
+    return ended
 
 
 def environment(at_once: int) -> dict[str, str]:

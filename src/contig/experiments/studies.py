@@ -128,11 +128,10 @@ class Plan:
             reverse=True,
         )
 
-    @property
-    def measurements(self) -> list[Evaluation]:
-        """Every evaluation of a run that is done."""
+    def asked_of(self, job: Job) -> list[Evaluation]:
+        """What is measured on a run once it is trained."""
         groups = [some for streams in self.evaluations.values() for some in streams.values()]
-        return [one for some in groups for one in some if one.job.done]
+        return [one for some in groups for one in some if one.job == job]
 
 
 def chosen_items(names: Sequence[str]) -> tuple[str, ...]:

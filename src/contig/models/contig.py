@@ -7,7 +7,8 @@ For node ``v`` asked about at time ``t``, with stored embedding ``h_v`` and late
 2. update: ``H = H(T)`` of ``dH/ds = z_l * H(0) + z_n * (A H) - z_i * H``, ``H(0) = E``
    (``contig.layers.ode``), where ``A`` couples every node with its latest partner;
 3. transform: attention of ``[H_v | Phi(0)]`` over the last ``k`` events of ``v`` before ``t`` with
-   keys ``[H_nbr | f_event | Phi(t - t_event)]``, then ``MLP([attention | H_v])``;
+   keys ``[H_nbr | f_event | Phi(t - t_event)]``, then ``MLP([attention | H_v])`` (with ``activity`` its
+   last coordinate is ``log(1 + v's events before t)`` instead, which neither part can count);
 4. a two-layer decoder on the pair.
 
 After a batch of events ``h_v <- H_v`` for its nodes, and each one's latest event is set.
@@ -27,6 +28,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import GatedODE, PartedLinear, elapsed
 from contig.layers.ode import Coupling, Factor, Solver, latest_graph, pair_graph
@@ -60,6 +62,9 @@ class ConTIGOptions:
         "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), of times never learned from"
     )
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim) as the paper writes")
+    activity: bool = option(
+        False, "let one coordinate of the embedding be log(1 + the node's events so far); attention knows k"
+    )
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
     without: tuple[Part, ...] = option((), "parts left out, the paper's ablations, for instance transform")
 
@@ -72,6 +77,10 @@ class ConTIG(AttentiveMemory):
 
     def __init__(self, options: ConTIGOptions, data: DataShape) -> None:
         o = self.opt = options
+        if o.activity and o.dim == 1:
+            raise ConfigError(
+                "dim=1: with activity an embedding needs a second coordinate; give dim=2 or more."
+            )
         super().__init__(o.dim, o.time_dim, data, scaled_time=o.scaled_time)
         self.neighbors = o.neighbors
         self.encoder = PartedLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
@@ -86,7 +95,13 @@ class ConTIG(AttentiveMemory):
             without=dropped,
         )
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
-        self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
+        self.tells_activity = o.activity
+        self.readout = AttentionReadout(
+            *(o.dim, o.time_dim, data.edge_width),
+            heads=o.heads,
+            dropout=o.dropout,
+            out=o.dim - o.activity,
+        )
 
     @property
     def fixed_shapes(self) -> bool:

@@ -53,9 +53,14 @@ class EventModel(Model):
 
 
 class AttentionReadout(nn.Module):
-    """From vectors to embeddings: attention over the last events, then a two-layer perceptron."""
+    """From vectors to embeddings: attention over the last events, then a two-layer perceptron.
 
-    def __init__(self, dim: int, time_dim: int, edge_width: int, *, heads: int, dropout: float) -> None:
+    Embeddings are as wide as vectors, unless ``out`` says otherwise.
+    """
+
+    def __init__(
+        self, dim: int, time_dim: int, edge_width: int, *, heads: int, dropout: float, out: int | None = None
+    ) -> None:
         super().__init__()
         self.attention = TemporalAttention(
             dim + time_dim,
@@ -65,13 +70,16 @@ class AttentionReadout(nn.Module):
             dropout=dropout,
         )
         self.merge = nn.Sequential(
-            nn.Linear(self.attention.inner + dim, dim), nn.ReLU(), nn.Dropout(dropout), nn.Linear(dim, dim)
+            nn.Linear(self.attention.inner + dim, dim),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(dim, dim if out is None else out),
         )
 
     def forward(
         self, own: Tensor, query_time: Tensor, theirs: Rows, features: Rows, ages: Tensor, mask: Tensor
     ) -> Tensor:
-        """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, d]``."""
+        """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, out]``."""
         attended = self.attention(own, query_time, (theirs, features, Rows.of(ages)), mask)
         merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
         return merged
