@@ -51,7 +51,7 @@ format: setup  ## put the code in the house style
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## run every benchmark
+bench: setup  ## run every benchmark in bench/ (contig bench is the one beside other packages)
 	@for script in bench/[a-z]*.py; do \
 		[ -e "$$script" ] || { echo "make: bench/ holds no benchmark yet" >&2; exit 1; }; \
 		echo "== $$script"; $(BIN)/python "$$script" || exit 1; \

@@ -280,11 +280,9 @@ def _looks_like_path(given: str | os.PathLike[str], name: str) -> bool:
 
 
 def _folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
-    if data_dir is not None and not Path(data_dir).expanduser().is_dir():
-        raise DataError(
-            f"data_dir={os.fspath(data_dir)!r} is not a folder; give the folder that holds the data."
-        )
-    own = os.environ.get("CONTIG_DATA") if data_dir is None else data_dir
+    name, own = ("data_dir", data_dir) if data_dir is not None else ("CONTIG_DATA", os.getenv("CONTIG_DATA"))
+    if own and not Path(own).expanduser().is_dir():
+        raise DataError(f"{name}={os.fspath(own)!r} is not a folder; give the folder that holds the data.")
     return [*([Path(own).expanduser()] if own else []), cache_dir()]
 
 

@@ -52,7 +52,7 @@ def test_compare_trains_tests_and_keeps(here: Path, monkeypatch: pytest.MonkeyPa
     command += ["--device", "cpu", "--csv", "own.csv", "--plot", "own.png"]
     answer = Answer(*command)
     assert answer.code == 0, answer.err
-    runs = [RunFolder(here / "kept" / f"synthetic-300-jodie-{seed}") for seed in (0, 1)]
+    runs = [RunFolder(*(here / "kept/runs").glob(f"synthetic-300-jodie-{seed}-*/")) for seed in (0, 1)]
     assert [(run.config().train.batch_size, run.config().model_options.dim) for run in runs] == [(50, 6)] * 2
     found = [run.metrics() for run in runs]
     [told] = json.loads((here / "kept/compare.json").read_text())
@@ -160,9 +160,9 @@ def test_a_file_is_read_the_same_way_in_every_run(visits: Path, trained: list[Jo
         command = job.command("cpu") if not job.done else [*job.recipe.reading]
         assert " ".join(columns) in " ".join(command)
     visits.write_text(visits.read_text() + "3,7,101\n")
-    again = Answer("compare", "visits.csv", *columns, "--models", "tgn", "--seeds", 1)
-    assert again.code == 2
-    assert "other events" in again.err
+    before = len(trained)
+    Answer("compare", "visits.csv", *columns, "--models", "tgn", "--seeds", 1)
+    assert len(trained) == 2 * before  # other events, other runs
 
 
 @pytest.mark.parametrize(
@@ -188,16 +188,33 @@ def test_wrong_wishes_are_refused_at_once(
 
 def test_repeat_prints_its_table_even_if_a_variant_fails(trained: list[Job], here: Path) -> None:
     for model in ("dyrep", "tgn"):
-        (here / f"{model}.json").write_text(json.dumps({"data": "mooc", "model": model}))
-    answer = Answer("repeat", "dyrep.json", "tgn.json", "--seeds", 2)
+        (here / f"{model}.json").write_text(json.dumps({"data": "synthetic:300", "model": model}))
+    answer = Answer("repeat", "dyrep.json", "tgn.json", "tgn.json", "--seeds", 2)
     assert answer.code == 2
-    lines = {line[1]: line for line in answer.lines if line[0] == "mooc"}
+    lines = {line[1]: line for line in answer.lines if line[0] == "synthetic:300"}
+    assert len(trained) == 4  # named twice, trained once
     assert lines["dyrep"][4:6] == ["0", "failed"]
     assert lines["tgn"][4:8] == ["2", "81.10", "±", "0.71"]
     assert "dyrep failed with seed 1: The loss is not a number." in answer.err
     told = json.loads(Answer("repeat", "tgn.json", "--seeds", 1, "--json").out)
     assert told[0]["transductive"]["ap"]["std"] is None
     assert "81" not in Answer("repeat", "tgn.json", "--seeds", 1).out.replace("80.60", "")
+
+
+def test_repeat_and_compare_share_their_runs_and_know_other_events(trained: list[Job], here: Path) -> None:
+    rows = [f"{i % 7},{20 + i % 5},{i}" for i in range(100)]
+    visits, recipe = here / "visits.csv", here / "visits.json"
+    visits.write_text("\n".join(["src,dst,t", *rows]))
+    recipe.write_text(json.dumps({"data": "visits.csv", "model": "tgn", "settings": {"epochs": 50}}))
+    Answer("repeat", "visits.json", "--seeds", 2, "--out", "kept")
+    assert (
+        Answer("compare", "visits.csv", "--models", "tgn", "--no-rules", "--seeds", 2, "--out", "kept").code
+        == 0
+    )
+    assert len(trained) == 2  # 50 epochs are the default
+    visits.write_text("\n".join(["src,dst,t", *rows[:-1]]))
+    Answer("repeat", "visits.json", "--seeds", 2, "--out", "kept")
+    assert len(trained) == 4
 
 
 @pytest.mark.parametrize("command", ["repeat", "compare"])

@@ -87,10 +87,12 @@ def test_a_repeat(rows: list[Row]) -> None:
     assert lines[4][:5] == ["mooc", "jodie", "as given", "0", "failed"]
 
 
-def test_what_failed_is_told_with_where_to_look(rows: list[Row], tmp_path: Path) -> None:
+def test_what_failed_is_told_with_where_to_look(rows: list[Row]) -> None:
     told = tables.failures(rows)
     assert len(told) == 3
-    assert told[0] == f"tgn failed with seed 1: no luck (all it said: {tmp_path / 'mooc-tgn-1.log'})"
+    log = next(failure.job.log for row in rows for failure in row.failures if failure.job.seed == 1)
+    assert told[0] == f"tgn failed with seed 1: no luck (all it said: {log})"
+    assert log.name.startswith("mooc-tgn-1-")
 
 
 @pytest.mark.parametrize(("width", "shown"), [(200, 1), (80, 2)])

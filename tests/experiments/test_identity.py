@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from contig.experiments import identity
 from contig.experiments.identity import code_version, run_folder
 from contig.experiments.recipes import Recipe
+from contig.training.config import RunConfig
 
 BASE = Recipe("mooc", "tgn", {"dim": 8}, fingerprint="one")
 
@@ -33,6 +35,24 @@ def test_the_same_run_has_the_same_folder(tmp_path: Path) -> None:
     spelled = replace(BASE, settings={"dim": "8", "seed": 4})  # as a command line says it
     assert run_folder(spelled, 0, tmp_path) == run_folder(BASE, 0, tmp_path)
     assert run_folder(BASE, 0, tmp_path) != run_folder(BASE, 1, tmp_path)
+
+
+def test_an_option_that_is_new_changes_no_run_that_was_made_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = run_folder(BASE, 0, tmp_path)
+    plain = RunConfig.as_dict
+
+    def with_a_new_one(config: RunConfig) -> dict[str, Any]:
+        return plain(config) | {"options": plain(config)["options"] | {"brightness": 0.5}}
+
+    monkeypatch.setattr(RunConfig, "as_dict", with_a_new_one)
+    assert run_folder(BASE, 0, tmp_path) == known
+
+
+def test_a_default_that_is_said_aloud_is_the_same_run(tmp_path: Path) -> None:
+    said = replace(BASE, settings={"dim": 8, "heads": 2})
+    assert run_folder(said, 0, tmp_path) == run_folder(BASE, 0, tmp_path)
 
 
 def written(folder: Path, name: str, text: str) -> None:

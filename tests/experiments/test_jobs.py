@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,10 +16,9 @@ from typing import Any
 import pytest
 from finished import finish
 
-from contig.errors import ConfigError, RunError
 from contig.experiments import jobs as working
 from contig.experiments.evaluations import Evaluation
-from contig.experiments.jobs import Job, environment, plan, run_jobs
+from contig.experiments.jobs import Job, Work, alone, environment, plan, run_jobs
 from contig.experiments.recipes import Recipe
 
 Train = Callable[[Sequence[str]], int]
@@ -51,12 +51,12 @@ def test_every_recipe_with_every_seed(tmp_path: Path, monkeypatch: pytest.Monkey
         return 0
 
     commands = instead_of_training(monkeypatch, train)
-    ended: list[Job] = []
-    assert run_jobs(jobs, device="cpu", ended=lambda job, reason: ended.append(job)) == []
+    ended: list[Work] = []
+    assert run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: ended.append(job)) == []
     assert [c[:2] + c[4:6] for c in commands] == [["train", "mooc", "--seed", str(s)] for s in (0, 1, 0, 1)]
     assert [c[10:] for c in commands[2:]] == [["--set", "dim=8", "--set", "scope=all"]] * 2
     assert ended == jobs
-    run_jobs(jobs, device="cpu")
+    run_jobs(alone(jobs), device="cpu")
     assert len(commands) == 4  # what is done is not done again
 
 
@@ -65,29 +65,24 @@ def test_an_interrupted_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.
     finish(job)
     (job.folder / "metrics.json").unlink()
     commands = instead_of_training(monkeypatch, lambda _: 0)
-    run_jobs([job], device="cpu")
+    run_jobs([[job]], device="cpu")
     assert commands == [["resume", str(job.folder), "--device", "cpu"]]
 
 
-@pytest.mark.parametrize("done", [True, False])
-def test_a_run_of_other_settings_is_not_taken_for_this_one(done: bool, tmp_path: Path) -> None:
-    """A recipe that was changed, say: its old results are not its results any more."""
-    [job] = plan(TWO[:1], 1, tmp_path)
+def test_what_is_the_same_run_is_done_once(tmp_path: Path) -> None:
+    twice = [TWO[0], replace(TWO[0], settings={"dim": "8"}), TWO[1]]
+    assert len(plan(twice, 3, tmp_path)) == 6
+    jobs = [job for recipe in twice for job in plan([recipe], 3, tmp_path)]
+    assert [len(chain) for chain in alone(jobs)] == [1] * 6
+
+
+def test_a_run_of_other_settings_or_events_is_not_taken_for_this_one(tmp_path: Path) -> None:
+    base = Recipe("mooc", settings={"dim": 8}, fingerprint="old")
+    others = [replace(base, settings={"dim": 8, "lr": 0.5}), replace(base, fingerprint="new")]
+    [[job], *changed] = [plan([recipe], 1, tmp_path) for recipe in (base, *others)]
     finish(job)
-    if not done:
-        (job.folder / "metrics.json").unlink()
-    [changed] = plan([Recipe("mooc", settings={"dim": 8, "lr": 0.5})], 1, tmp_path)
-    with pytest.raises(
-        RunError, match=r"mooc-contig-0 holds a run with lr=0\.0003.*asked for is lr=0\.5.*--out"
-    ):
-        run_jobs([changed], device="cpu")
-
-
-def test_one_folder_for_two_recipes_is_refused(tmp_path: Path) -> None:
-    twins = [Recipe("a/mooc.csv"), Recipe("b/mooc.csv")]
-    with pytest.raises(ConfigError, match="mooc-contig-0"):
-        plan(twins, 1, tmp_path)
-    assert len(plan([TWO[0], TWO[0]], 3, tmp_path)) == 3  # named twice, trained and counted once
+    assert job.done
+    assert not any(other.done for [other] in changed)
 
 
 def saying(patch: pytest.MonkeyPatch, said: str, code: int) -> None:
@@ -103,8 +98,8 @@ def test_a_failure_stops_no_other_and_tells_its_reason(
 ) -> None:
     jobs = plan(TWO, 2, tmp_path)
     instead_of_training(monkeypatch, lambda command: 3 * (str(jobs[1].folder) in command))
-    ended: list[tuple[Job, str | None]] = []
-    failures = run_jobs(jobs, device="cpu", ended=lambda job, reason: ended.append((job, reason)))
+    ended: list[tuple[Work, str | None]] = []
+    failures = run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: ended.append((job, reason)))
     reason = "it ended with exit code 3 and said nothing"
     assert failures == [(jobs[1], reason)]
     assert ended == [(jobs[0], None), (jobs[1], reason), (jobs[2], None), (jobs[3], None)]
@@ -124,7 +119,8 @@ def test_what_follows_from_a_job_comes_right_after_it_if_it_went_well(
         return 0
 
     commands = instead_of_training(monkeypatch, train)
-    failures = run_jobs(jobs, device="cpu", then=lambda job: [Evaluation(job, "link")])
+    chains = [[job, Evaluation(job, "link")] for job in jobs]
+    failures = run_jobs(chains, device="cpu")
     assert [failure.job for failure in failures] == [jobs[0]]
     done = [(command[0], Path(command[command.index("--out") + 1])) for command in commands]
     measured = [("evaluate", Evaluation(job, "link").file) for job in jobs]
@@ -146,22 +142,13 @@ def test_the_reason_is_what_the_training_said_last(
     [job] = plan(TWO[:1], 1, tmp_path)
     job.log.write_text("error: of an earlier time\n")
     saying(monkeypatch, said, code)
-    [failure] = run_jobs([job])
+    [failure] = run_jobs([[job]])
     assert failure.reason == reason
     assert said.strip() in job.log.read_text()
 
 
 def test_a_rule_needs_no_seeds(tmp_path: Path) -> None:
     assert [job.seed for job in plan([Recipe("mooc", "recency")], 4, tmp_path)] == [0]
-
-
-def test_a_run_of_other_events_is_not_taken_for_this_one(tmp_path: Path) -> None:
-    [job] = plan([Recipe("mooc", fingerprint="old")], 1, tmp_path)
-    finish(job)
-    assert run_jobs([job]) == []
-    [changed] = plan([Recipe("mooc", fingerprint="new")], 1, tmp_path)
-    with pytest.raises(RunError, match=r"holds a run with other events.*mooc holds now"):
-        run_jobs([changed])
 
 
 def test_the_data_is_read_as_the_recipe_says(tmp_path: Path) -> None:
@@ -201,7 +188,7 @@ def test_every_training_is_told_its_share(tmp_path: Path, monkeypatch: pytest.Mo
     jobs = plan(TWO, 1, tmp_path)
     program = "import os; print('threads', os.environ['OMP_NUM_THREADS'])"
     monkeypatch.setattr(Job, "command", lambda job, device: [sys.executable, "-c", program])
-    assert run_jobs(jobs, at_once=2) == []
+    assert run_jobs(alone(jobs), at_once=2) == []
     assert [job.log.read_text() for job in jobs] == ["threads 3\n"] * 2
 
 
@@ -224,5 +211,5 @@ def test_after_an_interruption_nothing_new_begins(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(working, "as_completed", interrupt)
     commands = instead_of_training(monkeypatch, train)
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(plan(TWO, 3, tmp_path), device="cpu")
-    assert len(commands) <= 1
+        run_jobs([[job, Evaluation(job, "link")] for job in plan(TWO, 3, tmp_path)], device="cpu")
+    assert len(commands) <= 1  # not even what follows from the job under way

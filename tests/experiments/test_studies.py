@@ -107,13 +107,23 @@ def test_curves_can_be_of_shorter_trainings(tmp_path: Path) -> None:
     """All of one length, the middle of the curves included, which is then not the full model's run."""
     given = study("table4 fig5", tmp_path)
     trained = len(chronological_split(given.sources[0].stream).train)
-    plan = make_plan(replace(given, scale=replace(given.scale, sweep_events=3 * trained + 1)))
+    plan = make_plan(replace(given, scale=replace(given.scale, sweep_events=trained + 1)))
     swept = {job.folder: job for jobs in plan.sweeps["mooc"].values() for job in jobs}
-    assert {job.recipe.config(0).train.epochs for job in swept.values()} == {3}
+    assert {job.recipe.config(0).train.epochs for job in swept.values()} == {1}
     assert len(swept) == 2 * (1 + 2 + 1)
     others = {job.folder for job in plan.ablations["mooc"]}
     assert others
     assert not others & set(swept)
+    longer = make_plan(replace(given, scale=replace(given.scale, sweep_events=99 * trained)))
+    assert {job.folder for job in longer.sweeps["mooc"]["dim"]} & others  # never longer than the recipe says
+
+
+def test_a_run_is_asked_everything_whichever_item_names_it(tmp_path: Path) -> None:
+    """The settings of Fig. 5 may say a default aloud: it is still the run of Fig. 3."""
+    scale = replace(SMALL, sweep_settings={"lr": 3e-4})
+    plan = make_plan(study("fig3 fig5", tmp_path, scale=scale, models=("contig",)))
+    asked = [work for job in plan.trainings for work in plan.chain(job)[1:]]
+    assert len(asked) == len(plan.evaluations["fig3"]["mooc"]) == 2
 
 
 def test_the_longest_trainings_begin_first(tmp_path: Path) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from contig.events import EventStream
     from contig.experiments.jobs import Failure, Work
     from contig.experiments.rows import Row
-
-W = TypeVar("W", bound="Work")
 
 app = typer.Typer()
 
@@ -51,12 +50,16 @@ def repeat(
     Runs that are done already are not done again; interrupted ones are gone on with.
     """
     from contig.cli import tables
-    from contig.experiments.jobs import plan
+    from contig.datasets import open_stream
+    from contig.experiments.jobs import alone, plan
     from contig.experiments.recipes import read_recipes
     from contig.experiments.rows import collect
 
-    jobs = plan([recipe for path in recipes for recipe in read_recipes(path)], seeds, out)
-    rows = collect(jobs, work_through("trainings", jobs, device, at_once))
+    wanted = {recipe.name: recipe for path in recipes for recipe in read_recipes(path)}
+    known = {data: open_stream(data).fingerprint() for data in {recipe.data for recipe in wanted.values()}}
+    exact = [replace(recipe, fingerprint=known[recipe.data]) for recipe in wanted.values()]
+    jobs = [job for recipe in exact for job in plan([recipe], seeds, runs_in(out))]
+    rows = collect(jobs, work_through("trainings", alone(jobs), device, at_once))
     if json:
         console.print_json([row.as_dict() for row in rows])
     else:
@@ -66,16 +69,11 @@ def repeat(
 
 
 def work_through(
-    what: str,
-    jobs: Sequence[W],
-    device: str,
-    at_once: int,
-    then: Callable[[W], Sequence[Work]] = lambda job: (),
+    what: str, chains: Sequence[Sequence[Work]], device: str, at_once: int
 ) -> list[Failure[Any]]:
     """Do what is not done, with a bar and a line for each that ends; those that failed."""
     from contig.experiments.jobs import run_jobs
 
-    chains: list[list[Work]] = [[job, *then(job)] for job in jobs]
     waiting = sum(not work.done for chain in chains for work in chain)
 
     def ended(work: Work, reason: str | None) -> None:
@@ -84,10 +82,17 @@ def work_through(
 
     try:
         with console.bar(what, waiting) as advance:
-            return run_jobs(jobs, device=device, at_once=at_once, ended=ended, then=then)
+            return run_jobs(chains, device=device, at_once=at_once, ended=ended)
     except KeyboardInterrupt:
         console.notice("nothing is lost: the same command goes on from here")
         raise
+
+
+def runs_in(out: Path) -> Path:
+    """Where a command that makes many runs keeps them: those of any other that has the same ``--out`` too."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out {out} is a file; runs need a folder.")
+    return out / "runs"
 
 
 def _end(rows: Sequence[Row]) -> None:
@@ -166,7 +171,7 @@ def compare(
 
     Runs that are done already are not done again; interrupted ones are gone on with.
     """
-    from contig.experiments.jobs import plan
+    from contig.experiments.jobs import alone, plan
     from contig.experiments.lineups import chosen_models, lineup
     from contig.experiments.rows import collect
     from contig.options import parse_settings
@@ -200,11 +205,11 @@ def compare(
         for file in dict.fromkeys(files)
     }
     jobs = {
-        file: plan(lineup(file, stream, names, chosen, tuple(reading)), seeds, out)
+        file: plan(lineup(file, stream, names, chosen, tuple(reading)), seeds, runs_in(out))
         for file, stream in streams.items()
     }
     planned = [job for some in jobs.values() for job in some]
-    failed = work_through("trainings", planned, device, at_once)
+    failed = work_through("trainings", alone(planned), device, at_once)
     contests = [_Contest(f, streams[f], seeds, at_once, collect(jobs[f], failed)) for f in streams]
     _keep(contests, out, csv, plot)
     if json:

@@ -134,9 +134,11 @@ def reproduce(
 
 def _do(plan: Plan, device: str, at_once: int) -> list[str]:
     """Train and measure what is not done; what failed, a line each."""
-    alone = work_through("timings", plan.timings, device, 1)  # beside others an epoch takes longer
-    others = work_through("trainings, evaluations", plan.longest_first, device, at_once, plan.asked_of)
-    return [*map(_told, alone), *map(_told, others)]
+    from contig.experiments.jobs import alone
+
+    failed = work_through("timings", alone(plan.timings), device, 1)  # beside others an epoch takes longer
+    others = [plan.chain(job) for job in plan.longest_first]
+    return list(map(_told, failed + work_through("trainings, evaluations", others, device, at_once)))
 
 
 def _told(failure: Failure[Any]) -> str:

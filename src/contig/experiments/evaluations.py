@@ -48,9 +48,6 @@ class Evaluation:
             *("--device", device, "--out", str(self.file), *words),
         ]
 
-    def check(self) -> None:
-        """Nothing can be wrong that the command would not say itself."""
-
     def told(self) -> str:
         return "measured"
 

@@ -271,7 +271,7 @@ def fig5(plan: Plan) -> Table:
         grids.append(Grid(stream, "value", tuple(f"AP {t}" for t in SELECTIONS), tuple(lines), rank=True))
     notes = ["AP in %, mean over batches.", _seeds(plan), NO_FIGURE]
     if (most := plan.study.scale.sweep_events) is not None:
-        notes.append(f"A training sees about {most:,} events, so its AP is below that of Table 2.")
+        notes.append(f"A training sees about {most:,} events at most: compare its AP with the others here.")
     notes.append(f"The paper's claim: {paper()['fig5']['claim']}.")
     return _table(plan, "fig5", "Fig. 5: sensitivity to the options", grids, notes)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from contig import __version__
 from contig.experiments.recipes import Recipe
+from contig.training.config import RunConfig
 
 SHORT = 8  # hexadecimal digits in a folder's name
 
@@ -31,8 +32,16 @@ def code_version(package: Path = Path(__file__).parents[1]) -> str:
 
 
 def run_key(recipe: Recipe, seed: int) -> str:
-    """What a run is of, whatever the code: its config and its events."""
-    content = json.dumps([recipe.config(seed).as_dict(), recipe.fingerprint], sort_keys=True)
+    """What a run is of, whatever the code: its events, and its settings where they are not the defaults.
+
+    So an option that is new changes nothing for the runs that were made without it.
+    """
+    ours, plain = recipe.config(seed).as_dict(), RunConfig.of(recipe.model, {}).as_dict()
+    chosen = {
+        part: {key: value for key, value in ours[part].items() if value != plain[part][key]}
+        for part in ("options", "train")
+    }
+    content = json.dumps([recipe.model, chosen, recipe.fingerprint], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:SHORT]
 
 
@@ -41,7 +50,7 @@ def run_folder(recipe: Recipe, seed: int, runs: Path, any_code: bool = False) ->
 
     ``any_code`` takes a finished run of other code, the latest, where this code has none.
     """
-    stem = f"{recipe.name}-{seed}-{run_key(recipe, seed)}"
+    stem = f"{recipe.stem}-{seed}-{run_key(recipe, seed)}"
     ours = runs / f"{stem}-{code_version().rpartition('-')[2]}"
     if not any_code or (ours / "metrics.json").exists():
         return ours

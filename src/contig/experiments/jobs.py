@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Lock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from contig.errors import ConfigError, RunError
+from contig.experiments.identity import run_folder
 from contig.experiments.recipes import Recipe
 from contig.models import model_class
-from contig.training.folder import RunFolder
 
 
 class Work(Protocol):
@@ -34,14 +34,8 @@ class Work(Protocol):
     def command(self, device: str) -> list[str]:
         """The command that does it."""
 
-    def check(self) -> None:
-        """Refuse what cannot go well before anything is begun."""
-
     def told(self) -> str:
         """What came out, in a word."""
-
-
-W = TypeVar("W", bound=Work)
 
 
 @dataclass(frozen=True)
@@ -75,29 +69,12 @@ class Job:
             *("--device", device, "--out", str(self.folder), *self.recipe.reading, *settings),
         ]
 
-    def check(self) -> None:
-        """A run that is there already must be what is asked for: results are found by their names."""
-        if not (self.folder / "config.json").exists():
-            return
-        folder = RunFolder(self.folder)
-        wanted = self.recipe.config(self.seed).as_dict()
-        there = folder.config().as_dict()
-        for part in ("options", "train"):
-            for name, value in there[part].items():
-                if wanted[part].get(name) != value:
-                    raise self._other_run(f"{name}={value}", f"{name}={wanted[part].get(name)}")
-        if self.recipe.fingerprint and folder.fingerprint() != self.recipe.fingerprint:
-            raise self._other_run("other events", f"those that {self.recipe.data} holds now")
-
     def told(self) -> str:
         found = json.loads((self.folder / "metrics.json").read_text())["transductive"]
         return f"AP {100 * found['ap']:.2f}" if "ap" in found else "done"
 
-    def _other_run(self, there: str, wanted: str) -> RunError:
-        return RunError(
-            f"{self.folder} holds a run with {there}, but asked for is {wanted}; give another --out, or "
-            "remove that run."
-        )
+
+W = TypeVar("W", bound=Work)
 
 
 class Failure(NamedTuple, Generic[W]):
@@ -107,69 +84,64 @@ class Failure(NamedTuple, Generic[W]):
     reason: str
 
 
-def plan(recipes: Sequence[Recipe], seeds: int, out: Path) -> list[Job]:
-    """Every recipe with every seed; a rule with one alone, as it draws nothing.
+def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_code: bool = False) -> list[Job]:
+    """Every recipe with every seed, each in its folder of ``runs``; what is the same run counts once.
 
-    A recipe named twice counts once.
+    A rule has one seed alone, as it draws nothing.
     """
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; runs need a folder.")
-    jobs: dict[Path, Job] = {}
-    for recipe in recipes:
-        for seed in range(seeds if model_class(recipe.model).learns else 1):
-            job = Job(recipe, seed, out / f"{recipe.name}-{seed}")
-            if jobs.setdefault(job.folder, job) != job:
-                raise ConfigError(f"Two trainings would be kept in {job.folder}; give each an --out.")
-    return list(jobs.values())
+    jobs = (
+        Job(recipe, seed, run_folder(recipe, seed, runs, any_code))
+        for recipe in recipes
+        for seed in range(seeds if model_class(recipe.model).learns else 1)
+    )
+    return list({job.folder: job for job in jobs}.values())
 
 
-def _nothing(job: Work) -> Sequence[Work]:
-    return ()
+def alone(jobs: Sequence[Job]) -> list[list[Work]]:
+    """Chains of one job each, for ``run_jobs``; a run that is named twice is done once."""
+    return [[job] for job in {job.folder: job for job in jobs}.values()]
 
 
 def run_jobs(
-    jobs: Sequence[W],
+    chains: Sequence[Sequence[Work]],
     *,
     device: str = "auto",
     at_once: int = 1,
-    ended: Callable[[Work, str | None], None] = lambda job, reason: None,
-    then: Callable[[W], Sequence[Work]] = _nothing,
+    ended: Callable[[Work, str | None], None] = lambda work, reason: None,
 ) -> list[Failure[Any]]:
     """Do what is not done yet, ``at_once`` at a time; a training that was interrupted is gone on with.
 
-    After each job comes what ``then`` says of it, if the job itself went well. One that fails keeps no
-    other from being done. Gives those that failed. ``ended`` is told of every one that ends, with the
+    A chain is a job and what is asked of it afterwards, if the job itself went well. What fails keeps
+    nothing else from being done. Gives what failed. ``ended`` is told of everything that ends, with the
     reason if it failed.
     """
-    chains: list[list[Work]] = [[job, *then(job)] for job in jobs]
-    for work in (work for chain in chains for work in chain):
-        work.check()
     failures: list[Failure[Any]] = []
-    shared = environment(at_once)
+    shared, stopping, telling = environment(at_once), Event(), Lock()
+
+    def work_along(chain: Sequence[Work]) -> None:
+        for work in chain:
+            if stopping.is_set():
+                return
+            if work.done:
+                continue
+            reason = _run(work, device, shared)
+            with telling:
+                if reason is not None:
+                    failures.append(Failure(work, reason))
+                ended(work, reason)
+            if reason is not None and work is chain[0]:
+                return
+
     with ThreadPoolExecutor(max_workers=at_once) as pool:
-        open_chains = [chain for chain in chains if not all(work.done for work in chain)]
-        futures = [pool.submit(_run_chain, chain, device, shared) for chain in open_chains]
+        futures = [pool.submit(work_along, c) for c in chains if not all(work.done for work in c)]
         try:
             for future in as_completed(futures):
-                for work, reason in future.result():
-                    if reason is not None:
-                        failures.append(Failure(work, reason))
-                    ended(work, reason)
+                future.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # what is under way ends; nothing new begins
+            stopping.set()  # what is under way ends; nothing new begins
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
     return failures
-
-
-def _run_chain(chain: Sequence[Work], device: str, shared: dict[str, str]) -> list[tuple[Work, str | None]]:
-    """Do what is not done of a job and of what follows from it; each with the reason if it failed."""
-    ended: list[tuple[Work, str | None]] = []
-    for work in chain:
-        if not work.done:
-            ended.append((work, _run(work, device, shared)))
-        if not chain[0].done:
-            break
-    return ended
 
 
 def environment(at_once: int) -> dict[str, str]:

@@ -30,16 +30,23 @@ class Recipe:
     fingerprint: str = ""  # of the events, where they are known
 
     @property
+    def stem(self) -> str:
+        """Data, model and variant, for the names of folders."""
+        words = [Path(self.data).stem, self.model] + ([self.variant] if self.variant != PLAIN else [])
+        return "-".join(_slug(word) for word in words)
+
+    @property
     def name(self) -> str:
-        """A name for folders: the file, where it is not called after the data, data, model and variant."""
-        data = Path(self.data).stem
-        file = [self.file] if self.file not in ("", data) else []
-        words = [*file, data, self.model] + ([self.variant] if self.variant != PLAIN else [])
-        return "-".join("".join(c if c.isalnum() else "-" for c in word) for word in words)
+        """What tells it from the others: its stem, after the file's name where that says something else."""
+        return self.stem if self.file in ("", Path(self.data).stem) else f"{_slug(self.file)}-{self.stem}"
 
     def config(self, seed: int) -> RunConfig:
         """Everything that decides the numbers of a training of it, but the events."""
         return RunConfig.of(self.model, {**self.settings, "seed": seed})
+
+
+def _slug(word: str) -> str:
+    return "".join(c if c.isalnum() else "-" for c in word)
 
 
 def read_recipes(path: str | Path) -> list[Recipe]:

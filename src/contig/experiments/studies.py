@@ -15,8 +15,8 @@ from typing import Any
 from contig.datasets import open_stream
 from contig.errors import ConfigError, unknown
 from contig.experiments.evaluations import Evaluation
-from contig.experiments.identity import run_folder
-from contig.experiments.jobs import Job
+from contig.experiments.jobs import Job, Work
+from contig.experiments.jobs import plan as plan_jobs
 from contig.experiments.lineups import lineup
 from contig.experiments.paper import paper, shown_on
 from contig.experiments.recipes import Recipe, find_recipe
@@ -43,7 +43,7 @@ class Scale:
     timing: Mapping[str, Any]  # Fig. 6: settings
     decoders: int = 5  # Table 3: of each run
     sweep_settings: Mapping[str, Any] = field(default_factory=dict)  # Fig. 5: in place of the recipe's
-    sweep_events: int | None = None  # Fig. 5: a training sees about so many; None leaves the recipe's epochs
+    sweep_events: int | None = None  # Fig. 5: a training sees about so many at most
     events: int | None = None  # of a stream at most
     sweep_streams: int | None = None
     warning: str = ""
@@ -128,10 +128,10 @@ class Plan:
             reverse=True,
         )
 
-    def asked_of(self, job: Job) -> list[Evaluation]:
-        """What is measured on a run once it is trained."""
+    def chain(self, job: Job) -> list[Work]:
+        """A run, and what is measured on it once it is trained."""
         groups = [some for streams in self.evaluations.values() for some in streams.values()]
-        return [one for some in groups for one in some if one.job == job]
+        return [job, *(one for some in groups for one in some if one.job.folder == job.folder)]
 
 
 def chosen_items(names: Sequence[str]) -> tuple[str, ...]:
@@ -158,7 +158,7 @@ def make_plan(study: Study) -> Plan:
             if "table4" in wanted:
                 plan.ablations[source.name] = _jobs(study, _ablations(base))
             if "fig5" in wanted and len(plan.sweeps) != study.scale.sweep_streams:
-                base = replace(base, settings={**base.settings, **_sweep_settings(source, study.scale)})
+                base = _shorter(base, source, study.scale)
                 plan.sweeps[source.name] = {
                     option: _jobs(study, _sweep(base, option, values))
                     for option, values in study.scale.sweeps.items()
@@ -199,11 +199,7 @@ def _option_names(model: str) -> set[str]:
 
 
 def _jobs(study: Study, recipes: Sequence[Recipe]) -> list[Job]:
-    return [
-        Job(recipe, seed, run_folder(recipe, seed, study.out / "runs", study.any_code))
-        for recipe in recipes
-        for seed in range(study.seeds if model_class(recipe.model).learns else 1)
-    ]
+    return plan_jobs(recipes, study.seeds, study.out / "runs", study.any_code)
 
 
 def _changed(base: Recipe, variant: str, **changes: Any) -> Recipe:
@@ -217,11 +213,14 @@ def _ablations(base: Recipe) -> list[Recipe]:
     return [*(_changed(base, f"without {part}", without=(part,)) for part in parts), base]
 
 
-def _sweep_settings(source: Source, scale: Scale) -> dict[str, Any]:
-    if scale.sweep_events is None:
-        return dict(scale.sweep_settings)
-    trained = max(1, len(chronological_split(source.stream).train))
-    return {**scale.sweep_settings, "epochs": max(1, round(scale.sweep_events / trained))}
+def _shorter(base: Recipe, source: Source, scale: Scale) -> Recipe:
+    """The recipe for the curves of Fig. 5."""
+    settings = {**base.settings, **scale.sweep_settings}
+    if scale.sweep_events is not None:
+        trained = max(1, len(chronological_split(source.stream).train))
+        epochs = max(1, round(scale.sweep_events / trained))
+        settings["epochs"] = min(epochs, base.config(0).train.epochs)
+    return replace(base, settings=settings)
 
 
 def _sweep(base: Recipe, option: str, values: Sequence[float]) -> list[Recipe]:
@@ -242,7 +241,7 @@ def _timings(study: Study) -> list[Job]:
         name = f"synthetic:{size}"
         [base] = lineup(name, open_stream(name), [FOCUS], study.scale.timing)
         recipe = replace(base, variant="timing")
-        jobs.append(Job(recipe, 0, run_folder(recipe, 0, study.out / "runs", study.any_code)))
+        jobs += plan_jobs([recipe], 1, study.out / "runs", study.any_code)
     return jobs
 
 

@@ -200,6 +200,6 @@ class GatedODE(nn.Module):
         later = [s for s in at if s > 0]  # the solvers take strictly ascending points
         points = torch.tensor([0.0, *later], dtype=initial.dtype, device=initial.device)
         fixed = {"options": {"step_size": self.horizon / self.steps, "interp": "cubic"}}
-        how = {"rtol": 1e-6, "atol": 1e-6} if self.solver == "dopri5" else fixed
+        how = {"rtol": self.tolerance, "atol": self.tolerance} if self.solver == "dopri5" else fixed
         path = odeint(lambda _, x: slope(x), initial, points, method=self.solver, **how)
         return [initial] * (len(at) - len(later)) + list(path[1:])

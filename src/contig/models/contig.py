@@ -7,8 +7,8 @@ For node ``v`` asked about at time ``t``, with stored embedding ``h_v`` and late
 2. update: ``H = H(T)`` of ``dH/ds = z_l * H(0) + z_n * (A H) - z_i * H``, ``H(0) = E``
    (``contig.layers.ode``), where ``A`` couples every node with its latest partner;
 3. transform: attention of ``[H_v | Phi(0)]`` over the last ``k`` events of ``v`` before ``t`` with
-   keys ``[H_nbr | f_event | Phi(t - t_event)]``, then ``MLP([attention | H_v])`` (with ``activity`` its
-   last coordinate is ``log(1 + v's events before t)`` instead, which neither part can count);
+   keys ``[H_nbr | f_event | Phi(t - t_event)]``, then ``MLP([attention | H_v])``. With ``activity`` the
+   last coordinate of an embedding is ``log(1 + v's events before t)``, which nothing here can count;
 4. a two-layer decoder on the pair.
 
 After a batch of events ``h_v <- H_v`` for its nodes, and each one's latest event is set.
@@ -95,7 +95,6 @@ class ConTIG(AttentiveMemory):
             without=dropped,
         )
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
-        self.tells_activity = o.activity
         self.readout = AttentionReadout(
             *(o.dim, o.time_dim, data.edge_width),
             heads=o.heads,
@@ -118,8 +117,13 @@ class ConTIG(AttentiveMemory):
     ) -> Tensor:
         if "transform" in self.opt.without:  # only the nodes themselves are computed
             unique, place = distinct(nodes, state.num_nodes, fixed_shapes=self.fixed_shapes)
-            return self.updated(state, history, unique, as_of).index_select(0, place)
-        return super().embed(state, history, nodes, times, as_of)
+            embedded = self.updated(state, history, unique, as_of).index_select(0, place)
+        else:
+            embedded = super().embed(state, history, nodes, times, as_of)
+        if not self.opt.activity:
+            return embedded
+        so_far = torch.log1p(history.count_before(nodes, times).to(embedded.dtype))
+        return torch.cat([embedded[:, : self.opt.dim - 1], so_far.unsqueeze(1)], dim=1)
 
     def query_time(self, times: Tensor) -> Tensor:
         if self.opt.query_time == "zero":

@@ -118,7 +118,6 @@ class AttentiveMemory(MemoryModel):
 
     neighbors: int
     readout: AttentionReadout
-    tells_activity = False  # whether an embedding's last coordinate says how many events the node has had
 
     def query_time(self, times: Tensor) -> Tensor:
         """The time encoding of the query itself, ``[1 or queries, time_dim]``."""
@@ -144,7 +143,4 @@ class AttentiveMemory(MemoryModel):
         ages = self.phi(elapsed(times.unsqueeze(1), near.time))
         features = self.feature_rows(history, near.event)
         merged: Tensor = self.readout(own, self.query_time(times), theirs, features, ages, near.mask)
-        if not self.tells_activity:
-            return merged
-        so_far = history.count_before(nodes, times)
-        return torch.cat([merged, torch.log1p(so_far.to(merged.dtype)).unsqueeze(1)], dim=1)
+        return merged

@@ -285,6 +285,7 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
     best = folder.load("best.pt")
     session.model.load_state_dict(best["weights"])
     session.state.restore(best["state"])
+    session.progress.best_epoch = best["epoch"]  # a kill may have come between this file and the checkpoint
     negative = evaluation_negatives(data.stream, data.split, data.split.test, "random", data.device)
     task = display.task("test", len(data.split.test))
     scores = session.scorer(data.split.test, negative, advance)
