@@ -62,8 +62,8 @@ def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
     """The labels as true and false, refused where there is nothing to learn or to measure."""
     if stream.label is None:
         raise DataError(
-            f"{stream.origin} has no labels, so there is nothing to classify; train on a stream that has them, "
-            "and name their column: label=, or contig train FILE --label COLUMN."
+            f"{stream.origin} has no labels, so there is nothing to classify; train on a stream that has "
+            "them, and name their column: label=, or contig train FILE --label COLUMN."
         )
     if strange := np.setdiff1d(stream.label, [0, 1]).tolist():
         raise DataError(
