@@ -132,6 +132,8 @@ def test_the_longest_trainings_begin_first(tmp_path: Path) -> None:
     most = {"mooc": 60, "collegemsg": 50}  # events
     assert sorted(began, key=lambda run: -most[run[0]] * run[1]) == began
     assert {j.folder for j in plan.longest_first} == {j.folder for j in plan.trainings}
+    alike = [j.seed for j, run in zip(plan.longest_first, began, strict=True) if run == ("mooc", 2)]
+    assert alike == [0, 0, 1, 1]  # contig and tgn
 
 
 def test_timings_are_of_growing_streams_and_apart(tmp_path: Path) -> None:

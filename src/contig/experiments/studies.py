@@ -120,13 +120,16 @@ class Plan:
 
     @property
     def longest_first(self) -> list[Job]:
-        """The trainings by the events they see at most, so that none is left to go on alone at the end."""
+        """The trainings by the events they see at most, so that none is left to go on alone at the end.
+
+        Of equally long ones each recipe comes once before its other seeds, which find compiled what it did.
+        """
         events = {source.file: len(source.stream) for source in self.study.sources}
-        return sorted(
-            self.trainings,
-            key=lambda job: events[job.recipe.data] * job.recipe.config(job.seed).train.epochs,
-            reverse=True,
-        )
+
+        def order(job: Job) -> tuple[int, int]:
+            return -events[job.recipe.data] * job.recipe.config(job.seed).train.epochs, job.seed
+
+        return sorted(self.trainings, key=order)
 
     def chain(self, job: Job) -> list[Work]:
         """A run, and what is measured on it once it is trained."""
