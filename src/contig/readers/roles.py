@@ -100,17 +100,23 @@ def _by_alias(source: Source, role: str, taken: set[int]) -> int | None:
     return None
 
 
+FLAGS = {"t": "--time"}  # where the command line's name is another
+
+
 def _no_column(source: Source, role: str) -> DataError:
     if not source.has_header or all(is_number(name) for name in source.names):
         return DataError(
             f"{source.origin}: no column is known to be {role!r}; the file seems to have no header, and its "
-            f"first event has {len(source.names)} fields. Say by position which is which: src=0, dst=1, t=2."
+            f"first event has {len(source.names)} fields. Say by position which is which: src=0, dst=1, t=2; "
+            "on the command line --src 0 --dst 1 --time 2."
         )
     known = NODE_NAMES.get(role, ALIASES[role])
     near = [name for name in source.names if any(len(k) > 2 and k in plain_name(name) for k in known)]
+    guess = (near or source.names)[0]
     return DataError(
         f"{source.origin}: no column is called {role!r} or like it ({', '.join(known)}); it has "
-        f"{listed(source.names)}. Name the column, for instance {role}={(near or source.names)[0]!r}."
+        f"{listed(source.names)}. Name the column, for instance {role}={guess!r}; on the command line "
+        f"{FLAGS.get(role, f'--{role}')} {guess}."
     )
 
 
