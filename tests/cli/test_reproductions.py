@@ -95,6 +95,7 @@ def test_all_of_it_small(
     again = Answer(*COMMAND, "--datasets", visits, "--out", "made")
     assert commands == []  # all is done
     assert again.out == answer.out
+    assert not list(made.glob("*.png"))  # where nothing is drawn no picture of another time stays
     _goes_on(commands, visits, made)
 
 

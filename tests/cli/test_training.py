@@ -106,6 +106,7 @@ def test_recipes_that_are_none(text: str, told: str, here: Path) -> None:
         (["--set", "lr=fast"], "lr='fast' is not a number"),
         (["--compare", "edgebnk"], "Did you mean 'edgebank'"),
         (["--compare", "contig"], "it must be trained itself"),
+        (["--compare", "edgebnk"], "Unknown rule 'edgebnk'. Did you mean 'edgebank'?"),
         (["--device", "abacus"], "device='abacus'"),
         (["--epochs", "0"], "epochs=0"),
         (["--config", "gone.json"], "gone.json: there is no such recipe"),

@@ -157,9 +157,12 @@ def _keep(plan: Plan, failed: Sequence[str]) -> list[Table]:
     for table in made:
         for ending, form in FORMS.items():
             _write(plan.study.out / f"{table.name}.{ending}", form(table))
-        if (drawn := figure(table, facts)) is not None:
-            for ending in ("png", "svg"):
-                plots.save(drawn, plan.study.out / f"{table.name}.{ending}")
+        drawn = figure(table, facts)
+        for picture in (plan.study.out / f"{table.name}.{ending}" for ending in ("png", "svg")):
+            if drawn is None:
+                picture.unlink(missing_ok=True)  # of another time
+            else:
+                plots.save(drawn, picture)
         if (bare := figure(table, None)) is not None:
             pictures[table.name] = plots.inline_svg(bare, table.name)
     _write(plan.study.out / "report.html", report(plan, made, pictures, failed))

@@ -155,13 +155,17 @@ def resume(
 
 def _rules(names: Sequence[str]) -> Sequence[str]:
     """The names of models to compare with, refused where one would have to be trained."""
+    from contig.errors import unknown
     from contig.models import MODELS, model_class
 
+    rules = [name for name in MODELS if not model_class(name).learns]
     for name in names:
-        if model_class(name).learns:
-            rules = ", ".join(known for known in MODELS if not model_class(known).learns)
+        if name not in MODELS:
+            raise ConfigError(f"--compare {name}: {unknown('rule', name, rules)}")
+        if name not in rules:
+            known = ", ".join(rules)
             raise ConfigError(
-                f"--compare {name}: it must be trained itself; train it apart. To compare with: {rules}."
+                f"--compare {name}: it must be trained itself; train it apart. To compare with: {known}."
             )
     return names
 
