@@ -832,7 +832,7 @@ def test_missing_columns_are_told_with_what_there_is(tmp_path: Path) -> None:
     assert "no column is called 't'" in message
     assert "timestamp" in message
     assert "'src', 'dst', 'moment_time'" in message
-    assert "t='moment_time'" in message
+    assert "t='moment_time'; on the command line --time moment_time." in message
     assert_same(read_events(path, t="moment_time"), EventStream.from_arrays([1], [2], [3]))
     message = refusal(path, t="moment_tim")
     assert "t='moment_tim'" in message

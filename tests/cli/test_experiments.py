@@ -70,7 +70,9 @@ def test_compare_trains_tests_and_keeps(here: Path, monkeypatch: pytest.MonkeyPa
     assert (here / "kept/compare.txt").read_text().strip() == answer.out.strip()
     assert (here / "own.csv").read_text() == (here / "kept/compare.csv").read_text()
     assert (here / "own.png").read_bytes()[:4] == (here / "kept/compare.png").read_bytes()[:4] == b"\x89PNG"
+    assert "2 trainings at once" in answer.out
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was done already"))
+    assert "at once" not in Answer(*command).out  # who knows how those were trained
     again = Answer(*command, "--json")
     assert json.loads(again.out) == [told]
 

@@ -126,6 +126,16 @@ def test_every_ablation_is_the_matrix_exponential_of_its_own_system(without: Any
     torch.testing.assert_close(ode(initial, coupling), exact(ode, initial, coupling), rtol=0, atol=1e-10)
 
 
+@torch.no_grad()
+def test_dopri5_is_as_exact_as_its_tolerance_asks() -> None:
+    errors = []
+    for tolerance in (1e-2, 1e-5, 1e-10):
+        ode, initial, coupling = problem(5, horizon=4.0, solver="dopri5", tolerance=tolerance)
+        errors.append(float((ode(initial, coupling) - exact(ode, initial, coupling)).abs().max()))
+    assert errors[2] < 1e-8
+    assert errors[0] > 100 * errors[1] > 10_000 * errors[2]
+
+
 def test_the_path_is_the_matrix_exponential_on_the_way() -> None:
     ode, initial, coupling = problem(6, horizon=1.4, tolerance=1e-13)
     at = [0.0, 0.21, 0.7, 0.7001, 1.4]

@@ -124,7 +124,7 @@ class Plain:
             sum(when < t for *ends, when in self.events for end in ends if end == v)
             for v, t in zip(nodes, times, strict=True)
         ]
-        return torch.cat([merged, torch.tensor(so_far).float().add(1).log().unsqueeze(1)], dim=1)
+        return torch.cat([merged[:, :-1], torch.tensor(so_far).float().add(1).log().unsqueeze(1)], dim=1)
 
     def attend(self, state: dict[int, Tensor], v: int, t: int, past: list[tuple[int, int, int]]) -> Tensor:
         layer, own = self.model.readout.attention, state[v]

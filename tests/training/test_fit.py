@@ -507,3 +507,15 @@ def test_a_stop_in_the_last_walk_is_granted(
     with pytest.raises(fitting.Interrupted):
         train(stream, tmp_path / "run")
     assert not (tmp_path / "run" / "serving.pt").exists()
+
+
+def test_the_best_epoch_is_named_after_the_weights_that_are_tested(
+    stream: EventStream, tmp_path: Path
+) -> None:
+    """Killed between the two files and trained on otherwise (on a GPU, say), they tell different epochs."""
+    run = train(stream, tmp_path / "run", epochs=2)
+    best = run.folder.load("best.pt")
+    other = 3 - best["epoch"]
+    run.folder.save("best.pt", best | {"epoch": other})
+    (run.path / "metrics.json").unlink()
+    assert resume(run.path, show=False).metrics["best_epoch"] == other

@@ -39,5 +39,7 @@ def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.Mo
 
 
 def test_a_cpu_has_nothing_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: pytest.fail("no GPU was asked"))
+    asked: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", asked.append)
     reset_peak(CPU)
+    assert asked == []

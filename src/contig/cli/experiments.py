@@ -51,7 +51,7 @@ def repeat(
     """
     from contig.cli import tables
     from contig.datasets import open_stream
-    from contig.experiments.jobs import alone, plan
+    from contig.experiments.jobs import alone, plan, runs_in
     from contig.experiments.recipes import read_recipes
     from contig.experiments.rows import collect
 
@@ -86,13 +86,6 @@ def work_through(
     except KeyboardInterrupt:
         console.notice("nothing is lost: the same command goes on from here")
         raise
-
-
-def runs_in(out: Path) -> Path:
-    """Where a command that makes many runs keeps them: those of any other that has the same ``--out`` too."""
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; runs need a folder.")
-    return out / "runs"
 
 
 def _end(rows: Sequence[Row]) -> None:
@@ -171,7 +164,7 @@ def compare(
 
     Runs that are done already are not done again; interrupted ones are gone on with.
     """
-    from contig.experiments.jobs import alone, plan
+    from contig.experiments.jobs import alone, plan, runs_in
     from contig.experiments.lineups import chosen_models, lineup
     from contig.experiments.rows import collect
     from contig.options import parse_settings
@@ -209,8 +202,9 @@ def compare(
         for file, stream in streams.items()
     }
     planned = [job for some in jobs.values() for job in some]
+    beside = 1 if all(job.done for job in planned) else at_once  # of runs made earlier nothing is known
     failed = work_through("trainings", alone(planned), device, at_once)
-    contests = [_Contest(f, streams[f], seeds, at_once, collect(jobs[f], failed)) for f in streams]
+    contests = [_Contest(f, streams[f], seeds, beside, collect(jobs[f], failed)) for f in streams]
     _keep(contests, out, csv, plot)
     if json:
         console.print_json([contest.as_dict() for contest in contests])

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event, Lock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from contig.errors import ConfigError
 from contig.experiments.identity import run_folder
 from contig.experiments.recipes import Recipe
 from contig.models import model_class
@@ -95,6 +96,13 @@ def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_code: bool = Fal
         for seed in range(seeds if model_class(recipe.model).learns else 1)
     )
     return list({job.folder: job for job in jobs}.values())
+
+
+def runs_in(out: Path) -> Path:
+    """Where commands that make many runs keep them; those with the same ``out`` share them."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out {out} is a file; runs need a folder.")
+    return out / "runs"
 
 
 def alone(jobs: Sequence[Job]) -> list[list[Work]]:

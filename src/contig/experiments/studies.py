@@ -15,7 +15,7 @@ from typing import Any
 from contig.datasets import open_stream
 from contig.errors import ConfigError, unknown
 from contig.experiments.evaluations import Evaluation
-from contig.experiments.jobs import Job, Work
+from contig.experiments.jobs import Job, Work, runs_in
 from contig.experiments.jobs import plan as plan_jobs
 from contig.experiments.lineups import lineup
 from contig.experiments.paper import paper, shown_on
@@ -201,8 +201,8 @@ def _option_names(model: str) -> set[str]:
     return {*config["options"], *config["train"]}
 
 
-def _jobs(study: Study, recipes: Sequence[Recipe]) -> list[Job]:
-    return plan_jobs(recipes, study.seeds, study.out / "runs", study.any_code)
+def _jobs(study: Study, recipes: Sequence[Recipe], seeds: int | None = None) -> list[Job]:
+    return plan_jobs(recipes, seeds or study.seeds, runs_in(study.out), study.any_code)
 
 
 def _changed(base: Recipe, variant: str, **changes: Any) -> Recipe:
@@ -239,13 +239,9 @@ def _evaluations(item: str, jobs: Sequence[Job], scale: Scale) -> list[Evaluatio
 
 
 def _timings(study: Study) -> list[Job]:
-    jobs = []
-    for size in study.scale.sizes:
-        name = f"synthetic:{size}"
-        [base] = lineup(name, open_stream(name), [FOCUS], study.scale.timing)
-        recipe = replace(base, variant="timing")
-        jobs += plan_jobs([recipe], 1, study.out / "runs", study.any_code)
-    return jobs
+    names = [f"synthetic:{size}" for size in study.scale.sizes]
+    recipes = [r for name in names for r in lineup(name, open_stream(name), [FOCUS], study.scale.timing)]
+    return _jobs(study, [replace(recipe, variant="timing") for recipe in recipes], seeds=1)
 
 
 def swept_value(recipe: Recipe, option: str) -> float:

@@ -95,12 +95,7 @@ class ConTIG(AttentiveMemory):
             without=dropped,
         )
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
-        self.readout = AttentionReadout(
-            *(o.dim, o.time_dim, data.edge_width),
-            heads=o.heads,
-            dropout=o.dropout,
-            out=o.dim - o.activity,
-        )
+        self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 
     @property
     def fixed_shapes(self) -> bool:
@@ -123,7 +118,7 @@ class ConTIG(AttentiveMemory):
         if not self.opt.activity:
             return embedded
         so_far = torch.log1p(history.count_before(nodes, times).to(embedded.dtype))
-        return torch.cat([embedded[:, : self.opt.dim - 1], so_far.unsqueeze(1)], dim=1)
+        return torch.cat([embedded[:, :-1], so_far.unsqueeze(1)], dim=1)
 
     def query_time(self, times: Tensor) -> Tensor:
         if self.opt.query_time == "zero":

@@ -53,14 +53,9 @@ class EventModel(Model):
 
 
 class AttentionReadout(nn.Module):
-    """From vectors to embeddings: attention over the last events, then a two-layer perceptron.
+    """From vectors to embeddings: attention over the last events, then a two-layer perceptron."""
 
-    Embeddings are as wide as vectors, unless ``out`` says otherwise.
-    """
-
-    def __init__(
-        self, dim: int, time_dim: int, edge_width: int, *, heads: int, dropout: float, out: int | None = None
-    ) -> None:
+    def __init__(self, dim: int, time_dim: int, edge_width: int, *, heads: int, dropout: float) -> None:
         super().__init__()
         self.attention = TemporalAttention(
             dim + time_dim,
@@ -70,16 +65,13 @@ class AttentionReadout(nn.Module):
             dropout=dropout,
         )
         self.merge = nn.Sequential(
-            nn.Linear(self.attention.inner + dim, dim),
-            nn.ReLU(),
-            nn.Dropout(dropout),
-            nn.Linear(dim, dim if out is None else out),
+            nn.Linear(self.attention.inner + dim, dim), nn.ReLU(), nn.Dropout(dropout), nn.Linear(dim, dim)
         )
 
     def forward(
         self, own: Tensor, query_time: Tensor, theirs: Rows, features: Rows, ages: Tensor, mask: Tensor
     ) -> Tensor:
-        """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, out]``."""
+        """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, d]``."""
         attended = self.attention(own, query_time, (theirs, features, Rows.of(ages)), mask)
         merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
         return merged
