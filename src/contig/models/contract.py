@@ -196,8 +196,8 @@ def named(ids: Tensor, num_nodes: int) -> Tensor:
 
 def _packed(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
     """``distinct`` in ``room`` places, without waiting to learn how many there are."""
-    # scatter_, since assigning a plain number would copy it to the device, which a capture forbids
-    named = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).scatter_(0, ids, 1)
+    # index_fill_, since assigning a plain number would copy it to the device, which a capture forbids
+    named = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).index_fill_(0, ids, 1)
     place = named.cumsum(0) - 1
     found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
     nodes = torch.arange(num_nodes, device=ids.device)
