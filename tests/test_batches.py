@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems import stream_of
 
-from contig.batches import Step, schedule
+from contig.batches import Course, Step, schedule
 from contig.errors import ConfigError
+from contig.history import History
 
 TIMES = st.lists(st.integers(0, 12), max_size=40).map(sorted)
 
@@ -70,3 +73,32 @@ def test_nothing_to_walk() -> None:
 def test_a_batch_of_nothing_is_refused() -> None:
     with pytest.raises(ConfigError, match="batch_size=0"):
         schedule(np.arange(5), 0)
+
+
+def history_of(times: list[int]) -> History:
+    return History.from_stream(stream_of([(0, 1, time) for time in times], 2))
+
+
+@settings(max_examples=300, deadline=None)
+@given(TIMES, TIMES, st.integers(1, 9))
+def test_a_course_finds_its_batches_by_tensors_as_by_numbers(
+    before: list[int], times: list[int], batch_size: int
+) -> None:
+    """Also where it led over other events before."""
+    course = Course(40, batch_size, torch.device("cpu"))
+    course.lay(np.arange(len(before)), history_of(before))
+    memory = course.events.data_ptr()
+    events = len(before) + np.arange(len(times))
+    course.lay(events, history_of([*before, *(13 + time for time in times)]))
+    assert course.events.data_ptr() == memory
+    assert course.steps == schedule(np.array(times, dtype=np.int64), batch_size)
+    for number, step in enumerate(course.steps):
+        asked, seen = events[step.start : step.stop].tolist(), events[step.seen : step.see].tolist()
+        assert course.events[course.asked(number)].tolist() == asked
+        assert course.seen(number).tolist() == seen
+        whole = len(asked) == batch_size and 0 < len(seen) <= course.room
+        assert course.regular(number) is whole
+        if whole:
+            tensor = torch.tensor([number])
+            assert course.events[course.asked(tensor)].tolist() == asked
+            assert course.seen(tensor).tolist() == seen + seen[-1:] * (course.room - len(seen))

@@ -1,4 +1,10 @@
-"""Each engine takes the steps of the plain code, with the same numbers: step by step through an epoch."""
+"""Each engine takes the steps of the plain code, with the same numbers: step by step through an epoch.
+
+A gradient jumps where a ReLU's input is zero, and an epoch puts millions of numbers into them: now and then
+one is so near to zero that its last digit decides, and the gradient differs by up to a thousandth. What is
+compared here is the engine, so most tests have a smooth function in place of it; one shows that nothing but
+those jumps is left out by that.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from problems import random_stream
+from torch import Tensor, nn
+from torch.nn.functional import silu
 
 from contig.events import EventStream
 from contig.experiments.benchmarks.steps import plainly
@@ -17,6 +25,13 @@ from contig.training.config import RunConfig
 from contig.training.session import Data, Session
 
 SMALL = {"dim": 20, "time_dim": 14, "neighbors": 4}
+
+
+@pytest.fixture
+def smooth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No function with a kink."""
+    monkeypatch.setattr(torch, "relu", silu)
+    monkeypatch.setattr(nn.ReLU, "forward", lambda self, x: silu(x))
 
 
 class Apart(NamedTuple):
@@ -43,7 +58,7 @@ def sessions(
 
 
 def side_by_side(fast: Session, plain: Session) -> Iterator[Apart]:
-    """Every step of an epoch, both from where the plain one has come to.
+    """Every step of the next epoch, both from where the plain one has come to.
 
     Left to themselves they would drift apart: weights that differ in the last digit are told apart by the
     loss after a few dozen steps, whatever computes them.
@@ -79,6 +94,7 @@ def check(found: list[Apart], steps: int, allowed: Apart) -> None:
     assert all(apart < most for apart, most in zip(worst, allowed, strict=True)), worst
 
 
+@pytest.mark.usefixtures("smooth")
 @pytest.mark.parametrize("model", ["contig", "tgn", "jodie", "dyrep", "tgat"])
 def test_compiled_loops_take_the_steps_of_torch_operations(
     model: str, real_stream: Callable[[str], EventStream]
@@ -86,34 +102,62 @@ def test_compiled_loops_take_the_steps_of_torch_operations(
     fast, plain = sessions(real_stream("collegemsg"), model, "cpu", "loops", **SMALL)
     if model == "tgat":  # it has no states to compare
         fast.state.rows["h"] = plain.state.rows["h"] = torch.ones(1)
-    check(list(side_by_side(fast, plain)), len(plain.steps), Apart(2e-6, 2e-4, 1e-5))
+    check(list(side_by_side(fast, plain)), len(plain.steps), Apart(2e-6, 5e-5, 1e-5))
+
+
+@pytest.mark.parametrize("model", ["contig", "tgn"])
+def test_only_a_relu_on_its_kink_tells_a_gradient_apart(
+    model: str, real_stream: Callable[[str], EventStream], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_units: list[Tensor] = []
+    relu = torch.relu
+
+    def watched(x: Tensor) -> Tensor:
+        open_units.append(x.detach().flatten() > 0)
+        return relu(x)
+
+    monkeypatch.setattr(torch, "relu", watched)
+    fast, plain = sessions(real_stream("collegemsg"), model, "cpu", "loops", **SMALL)
+    alike = 0
+    for apart in side_by_side(fast, plain):
+        ours, theirs = torch.cat(open_units).chunk(2)
+        open_units.clear()
+        if torch.equal(ours, theirs):
+            assert apart.gradient < 1e-5
+            alike += 1
+    assert alike > 0.9 * len(plain.steps)
 
 
 @pytest.mark.gpu
+@pytest.mark.usefixtures("smooth")
 @pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
 @pytest.mark.parametrize("model", ["contig", "tgn"])
 def test_on_a_gpu_an_epoch_of_a_real_stream(
     model: str, engine: str, real_stream: Callable[[str], EventStream]
 ) -> None:
-    check_on_a_gpu(real_stream("wikipedia"), model, engine, neighbors=15)
+    check_on_a_gpu(real_stream("wikipedia"), model, engine, Apart(2e-6, 1e-4, 1e-3), neighbors=15)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
-def test_on_a_gpu_with_features_and_all_nodes_coupled(engine: str) -> None:
+def test_on_a_gpu_two_epochs_with_features_and_all_nodes_coupled(engine: str) -> None:
+    """The second has other negatives, where the recorded step finds them."""
     stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
-    check_on_a_gpu(stream, "contig", engine, batch_size=20, scope="all", **SMALL)
+    allowed = Apart(2e-6, 1e-3, 1e-3)
+    check_on_a_gpu(stream, "contig", engine, allowed, epochs=2, batch_size=20, scope="all", **SMALL)
 
 
-def check_on_a_gpu(stream: EventStream, model: str, engine: str, **settings: Any) -> None:
+def check_on_a_gpu(
+    stream: EventStream, model: str, engine: str, allowed: Apart, epochs: int = 1, **settings: Any
+) -> None:
     rounded = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = False  # what is compared is the engine
     try:
         fast, plain = sessions(stream, model, "cuda", engine, **settings)
-        found = list(side_by_side(fast, plain))
+        found = [apart for _ in range(epochs) for apart in side_by_side(fast, plain)]
     finally:
         torch.backends.cuda.matmul.allow_tf32 = rounded
     assert fast._step.graph is not None
     assert fast.state.on_host == fast.data.training.on_host == (engine == "hosted")
     assert (fast._loss._fast is not None) is (engine == "compiled")  # it did not fall back
-    check(found, len(plain.steps), Apart(2e-6, 1e-3, 1e-3))
+    check(found, epochs * len(plain.steps), allowed)

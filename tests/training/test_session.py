@@ -136,7 +136,6 @@ def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
     history = one.data.training
     batch = EventBatch.of(history, torch.from_numpy(one.data.split.train[90:120]))
     luck = torch.get_rng_state()
-    assert twin._negative is not None
     negative = twin._negative[90:120]
     logits = score_batch(twin.model, twin.state, history, batch, negative)
     truth = torch.tensor([1.0, 0.0]).expand_as(logits)
@@ -151,6 +150,28 @@ def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
     twin.optimizer.step()
     for a, b in zip(one.model.parameters(), twin.model.parameters(), strict=True):
         torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("model", ["contig", "tgn", "jodie", "dyrep", "tgat", "graphsage"])
+def test_a_step_found_by_a_tensor_is_the_step_of_that_number(model: str, stream: EventStream) -> None:
+    """What a GPU records and replays, here without one: wherever the shapes are those it is made for."""
+    one, twin = (session(stream, model) for _ in range(2))
+    tensors = 0
+    for each in (one, twin):
+        each.begin_epoch()
+    for number in range(len(one.steps)):
+        torch.manual_seed(number)
+        expected = one.train_step()
+        torch.manual_seed(number)
+        if not twin._drawn:
+            twin.draw_negatives()
+        if twin._course.regular(number):
+            found, tensors = twin._learn_and_observe(torch.tensor([number])), tensors + 1
+        else:
+            found = twin._learn_and_observe_plainly(number)
+        torch.testing.assert_close(found, expected)
+        assert same(dict(one.state.rows), dict(twin.state.rows))
+    assert tensors > 3
 
 
 def test_the_device_in_words() -> None:

@@ -24,7 +24,7 @@ from torch import Tensor
 
 log = logging.getLogger("contig")
 
-WARM_UP = 3  # plain calls before the capture: libraries allocate their workspaces in them
+WARM_UP = 3  # calls before the capture: libraries allocate their workspaces in them
 
 
 class Compiled:
@@ -59,63 +59,72 @@ def _quiet() -> Iterator[None]:
 
 
 class Captured:
-    """``function(*tensors) -> Tensor``, replayed from a graph for inputs of ``sizes`` rows on a GPU.
+    """One batch after the other, replayed from a graph on a GPU.
 
-    Every call runs the function exactly once, whether plain or replayed: the first calls are the
-    warm-up, and capturing records without running. Inputs of any other size run plainly, and so
-    does everything on a CPU or after a capture that failed (with a notice). ``plain`` is what runs
-    then, where it is not the function itself.
+    ``function`` takes the number of a batch as a tensor ``[1]`` on the device, where the graph moves it on
+    by itself: for the next batch in a row nothing is sent there. ``plain`` takes it as an int and is what
+    runs on a CPU, for a batch of other shapes, and after a capture that failed (with a notice).
+
+    Every call runs one of them exactly once: the first calls are the warm-up, and capturing records
+    without running. A result is to be used before the next call, which may write over it.
     """
 
     def __init__(
         self,
-        function: Callable[..., Tensor],
-        sizes: tuple[int, ...],
+        function: Callable[[Tensor], Tensor],
+        plain: Callable[[int], Tensor],
+        device: torch.device,
         *,
         fixed_shapes: bool = True,
-        plain: Callable[..., Tensor] | None = None,
     ) -> None:
-        self.function, self.plain = function, plain or function
-        self.sizes = sizes
+        self.function, self.plain = function, plain
+        self.capturable = fixed_shapes
         self.calls = 0
         self.graph: torch.cuda.CUDAGraph | None = None
-        self.capturable = fixed_shapes
+        self.number = torch.zeros(1, dtype=torch.int64, device=device)
+        self._stands_at = 0  # what the number is on the device
 
-    def __call__(self, *inputs: Tensor) -> Tensor:
-        fits = self.capturable and tuple(map(len, inputs)) == self.sizes
-        if not fits or not inputs[0].is_cuda:
-            return self.plain(*inputs)
-        with torch.cuda.device(inputs[0].device):  # of another current device a capture would hold nothing
-            return self._on_gpu(*inputs)
+    def __call__(self, number: int, *, regular: bool = True) -> Tensor:
+        """The batch of this number, whose shapes are ``regular`` or not."""
+        if not (regular and self.capturable and self.number.is_cuda):
+            return self.plain(number)
+        with torch.cuda.device(self.number.device):  # of another current device a capture would hold nothing
+            return self._on_gpu(number)
 
-    def _on_gpu(self, *inputs: Tensor) -> Tensor:
+    def _on_gpu(self, number: int) -> Tensor:
         self.calls += 1
-        if self.calls <= WARM_UP:
-            return self._aside(*inputs)
-        if self.graph is None and not self._capture(*inputs):
-            return self.plain(*inputs)
-        assert self.graph is not None
-        for kept, given in zip(self.inputs, inputs, strict=True):
-            kept.copy_(given)
-        self.graph.replay()
-        return self.result.clone()
+        if self.calls > WARM_UP and self.graph is None and not self._capture():
+            return self.plain(number)
+        if self._stands_at != number:
+            self.number.fill_(number)
+        self._stands_at = -1  # unknown, should the step fail
+        if self.graph is None:
+            self.result = self._aside()
+        else:
+            self.graph.replay()
+        self._stands_at = number + 1
+        return self.result
 
-    def _aside(self, *inputs: Tensor) -> Tensor:
-        """A plain call on a side stream, as a capture asks of its warm-up."""
+    def _advance(self) -> Tensor:
+        result = self.function(self.number)
+        self.number += 1
+        return result
+
+    def _aside(self) -> Tensor:
+        """A call without a graph, on a side stream, as a capture asks of its warm-up."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            result = self.function(*inputs)
+            result = self._advance()
         torch.cuda.current_stream().wait_stream(stream)
         return result
 
-    def _capture(self, *inputs: Tensor) -> bool:
-        self.inputs = tuple(given.clone() for given in inputs)
+    def _capture(self) -> bool:
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
         try:
             with torch.cuda.graph(graph):
-                self.result = self.function(*self.inputs)
+                self.result = self._advance()
         except RuntimeError as error:
             torch.cuda.set_stream(stream)  # a capture that fails leaves its own stream as the current one
             self.capturable = False
@@ -124,18 +133,3 @@ class Captured:
             return False
         self.graph = graph
         return True
-
-
-def room_for(batch_size: int) -> int:
-    """How many events a captured step observes: now and then a few are left over from the batch before."""
-    return batch_size + batch_size // 4
-
-
-def filled(events: Tensor, room: int) -> Tensor:
-    """``events`` up to a fixed size by naming the last one again, which observing it does not notice.
-
-    Only on a GPU, where shapes must not change; none at all, or more than ``room``, stay as they are.
-    """
-    if not events.is_cuda or not 0 < len(events) < room:
-        return events
-    return torch.cat([events, events[-1:].expand(room - len(events))])

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from contig.batches import schedule
+from contig.batches import Course, schedule
 from contig.history import History
 from contig.models.contract import EventBatch, Model
-from contig.models.engine import Captured, filled, room_for
+from contig.models.engine import Captured
 from contig.models.state import NodeState
 
 
@@ -25,17 +25,18 @@ def replay(
 ) -> None:
     """Observe ``events`` (ascending positions) in the batches in which they would be scored."""
 
-    def observe(at: torch.Tensor) -> torch.Tensor:
-        model.observe(state, history, EventBatch.of(history, at))
-        return at
+    course = Course(len(events), batch_size, history.device)
+    course.lay(events, history)
 
-    room = room_for(batch_size)
-    step_over = Captured(observe, (room,), fixed_shapes=model.fixed_shapes)
-    at = torch.from_numpy(events).to(history.device)
-    times = history.events["t"][at].cpu().numpy()
+    def observe(number: int | torch.Tensor) -> torch.Tensor:
+        seen = course.seen(number)
+        model.observe(state, history, EventBatch.of(history, seen))
+        return seen
+
+    step_over = Captured(observe, observe, history.device, fixed_shapes=model.fixed_shapes)
     model.eval()
-    for step in schedule(times, batch_size):
-        step_over(filled(at[step.seen : step.see], room))
+    for number, step in enumerate(course.steps):
+        step_over(number, regular=course.regular(number))
         progress(step.see - step.seen)
     if len(events):
         state.position = int(events[-1]) + 1

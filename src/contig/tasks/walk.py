@@ -9,11 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.batches import schedule
+from contig.batches import Course
 from contig.history import History
 from contig.models.contract import EventBatch, Model
 from contig.models.crowds import fits, room_above
-from contig.models.engine import Captured, filled, room_for
+from contig.models.engine import Captured
 from contig.models.state import NodeState
 
 Progress = Callable[[int], None]
@@ -38,13 +38,13 @@ class Walk:
         self.model, self.state, self.history, self.batch_size = model, state, history, batch_size
         self.shape = shape
         self._ask = ask
-        self._room = room_for(batch_size)
+        self._course = Course(history.num_events, batch_size, history.device)
         self._crowd: int | None = None
         self._step = Captured(
             self._ask_and_observe,
-            (batch_size, self._room),
+            self._ask_and_observe_plainly,
+            history.device,
             fixed_shapes=model.fixed_shapes,
-            plain=self._ask_and_observe_plainly,
         )
 
     def __call__(
@@ -57,16 +57,14 @@ class Walk:
 
         ``counts`` are the distinct nodes that each batch is about, where they are known.
         """
-        at = torch.from_numpy(events).to(self.history.device)
-        times = self.history.events["t"][at].cpu().numpy()
+        self._course.lay(events, self.history)
         self.model.eval()
         answers = []
         self._crowd = self._crowd or room_above(counts)
         with torch.no_grad():
-            for number, step in enumerate(schedule(times, self.batch_size)):
-                seen = filled(at[step.seen : step.see], self._room)
-                run = self._step if fits(counts, number, self._crowd) else self._step.plain
-                answers.append(run(at[step.start : step.stop], seen))
+            for number, step in enumerate(self._course.steps):
+                regular = self._course.regular(number) and fits(counts, number, self._crowd)
+                answers.append(self._step(number, regular=regular).clone())
                 progress(step.stop - step.start)
         if not answers:
             return np.zeros((0, *self.shape), np.float32)
@@ -74,11 +72,13 @@ class Walk:
         found: NDArray[np.float32] = torch.cat(answers).float().cpu().numpy()
         return found
 
-    def _ask_and_observe(self, events: Tensor, seen: Tensor) -> Tensor:
+    def _ask_and_observe(self, number: Tensor) -> Tensor:
         with self.model.within(self._crowd):
-            return self._ask_and_observe_plainly(events, seen)
+            return self._ask_and_observe_plainly(number)
 
-    def _ask_and_observe_plainly(self, events: Tensor, seen: Tensor) -> Tensor:
-        answers = self._ask(EventBatch.of(self.history, events))
+    def _ask_and_observe_plainly(self, number: int | Tensor) -> Tensor:
+        asked = self._course.events[self._course.asked(number)]
+        answers = self._ask(EventBatch.of(self.history, asked))
+        seen = self._course.seen(number)
         self.model.observe(self.state, self.history, EventBatch.of(self.history, seen))
         return answers

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from contig.batches import schedule
+from contig.batches import Course, Step
 from contig.errors import ConfigError, RunError
 from contig.events import EventStream
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, model_class
 from contig.models.crowds import crowds, fits, room_above
-from contig.models.engine import Captured, Compiled, filled, room_for
+from contig.models.engine import Captured, Compiled
 from contig.negatives import Negatives
 from contig.splits import Split, chronological_split
 from contig.tasks.link import LinkScorer, score_batch
@@ -104,85 +104,92 @@ class Session:
             data.stream, destinations=known, events=train, seed=config.train.seed, device=data.device
         )
         size = config.train.batch_size
-        self._events = torch.from_numpy(train).to(data.device)
-        self.steps = schedule(data.stream.t[train], size)
-        fixed, room = self.model.fixed_shapes, room_for(size)
+        self._course = Course(len(train), size, data.device)
+        self._course.lay(train, data.training)
+        self._negative = torch.zeros((len(train), 1), dtype=torch.int64, device=data.device)
+        self._drawn = False  # whether those are the negatives of the epoch under way
+        fixed = self.model.fixed_shapes
         fast = fixed and compiling(config.train, data.device, len(self.steps))
         self.optimizer = _adam(self.model, config.train, fast) if self.model.learns else None
         self._loss, self._observe = Compiled(self._loss_of, fast), Compiled(self._observe_events, fast)
-        self._room = room
         self._crowd: int | None = None
         self._step = Captured(
-            self._learn_and_observe,
-            (size, size, room),
-            fixed_shapes=fixed,
-            plain=self._learn_and_observe_plainly,
+            self._learn_and_observe, self._learn_and_observe_plainly, data.device, fixed_shapes=fixed
         )
-        self._negative: Tensor | None = None  # of the epoch under way
         self.scorer = LinkScorer(self.model, self.state, data.history, size)
+
+    @property
+    def steps(self) -> list[Step]:
+        """The batches of an epoch."""
+        return self._course.steps
 
     def begin_epoch(self) -> None:
         """Forget what was observed, and the negatives; weights stay."""
         if self.progress.epoch == 0:
             self.model.prepare(self.data.training)
         self.state.reset()
-        self._negative = None
+        self._drawn = False
         self.progress.step, self.progress.loss, self.progress.train_seconds = 0, 0.0, 0.0
 
-    def _draw_negatives(self) -> Tensor:
-        """The negatives of a whole epoch: on a GPU that tells how much room its batches need."""
+    def draw_negatives(self) -> None:
+        """Draw the negatives of a whole epoch: on a GPU that tells how much room its batches need."""
         self._before_draw = self.negatives.generator.get_state()
-        history, size = self.data.training, self.config.train.batch_size
-        src, parts = history.events["src"], self._events.split(DRAWN_AT_ONCE)
-        negative = torch.cat([self.negatives.draw(part, src[part]) for part in parts])
-        self._counts = crowds(self.model, history, self._events, negative, size)
+        history, course = self.data.training, self._course
+        src, places = history.events["src"], self._negative.split(DRAWN_AT_ONCE)
+        for part, place in zip(course.events.split(DRAWN_AT_ONCE), places, strict=True):
+            place.copy_(self.negatives.draw(part, src[part]))
+        self._counts = crowds(self.model, history, course.events, self._negative, course.batch_size)
         self._crowd = self._crowd or room_above(self._counts)
-        return negative
+        self._drawn = True
 
     def train_step(self) -> Tensor:
-        """Score the next batch, learn from it, then observe it. Gives the loss, still on the device."""
-        step = self.steps[self.progress.step]
-        if self._negative is None:
-            self._negative = self._draw_negatives()
+        """Score the next batch, learn from it, then observe it.
+
+        Gives the loss, still on the device and only until the next step.
+        """
+        if not self._drawn:
+            self.draw_negatives()
+        number = self.progress.step
         self.model.train()
-        seen = filled(self._events[step.seen : step.see], self._room)
-        run = self._step if fits(self._counts, self.progress.step, self._crowd) else self._step.plain
-        loss = run(self._events[step.start : step.stop], self._negative[step.start : step.stop], seen)
-        self.state.position = int(self.data.split.train[step.see - 1]) + 1 if step.see else 0
+        regular = self._course.regular(number) and fits(self._counts, number, self._crowd)
+        loss = self._step(number, regular=regular)
+        see = self.steps[number].see
+        self.state.position = int(self.data.split.train[see - 1]) + 1 if see else 0
         self.progress.step += 1
         return loss
 
-    def _learn_and_observe(self, events: Tensor, negative: Tensor, seen: Tensor) -> Tensor:
+    def _learn_and_observe(self, number: Tensor) -> Tensor:
         with self.model.within(self._crowd):
-            return self._walk(self._loss, self._observe, events, negative, seen)
+            return self._walk(self._loss, self._observe, number)
 
-    def _learn_and_observe_plainly(self, events: Tensor, negative: Tensor, seen: Tensor) -> Tensor:
-        return self._walk(self._loss_of, self._observe_events, events, negative, seen)
+    def _learn_and_observe_plainly(self, number: int) -> Tensor:
+        return self._walk(self._loss_of, self._observe_events, number)
 
     def _walk(
         self,
-        loss_of: Callable[[Tensor, Tensor], Tensor],
-        observe: Callable[[Tensor], Tensor],
-        events: Tensor,
-        negative: Tensor,
-        seen: Tensor,
+        loss_of: Callable[[Any], Tensor],
+        observe: Callable[[Any], Tensor],
+        number: int | Tensor,
     ) -> Tensor:
-        """Learn from ``events`` against ``negative`` and then observe those that are ``seen``."""
+        """Learn from the batch of this number, and then observe what lies before the next one."""
         assert self.optimizer is not None
         self.optimizer.clear()
-        loss = loss_of(events, negative)
+        loss = loss_of(number)
         loss.backward()
         self.optimizer.step()
-        observe(seen)
+        observe(number)
         return loss.detach()
 
     @torch.no_grad()
-    def _observe_events(self, seen: Tensor) -> Tensor:
+    def _observe_events(self, number: int | Tensor) -> Tensor:
+        seen = self._course.seen(number)
         self.model.observe(self.state, self.data.training, EventBatch.of(self.data.training, seen))
         return seen
 
-    def _loss_of(self, events: Tensor, negative: Tensor) -> Tensor:
-        batch = EventBatch.of(self.data.training, events)
+    def _loss_of(self, number: int | Tensor) -> Tensor:
+        places = self._course.asked(number)
+        batch = EventBatch.of(self.data.training, self._course.events[places])
+        negative = self._negative[places]
         logits = score_batch(self.model, self.state, self.data.training, batch, negative)
         truth = torch.zeros_like(logits)
         truth[:, 0] = 1
@@ -219,7 +226,7 @@ class Session:
         if self.optimizer is not None:
             self.optimizer.load_state_dict(saved["optimizer"])
         self.state.restore(saved["state"])
-        self.progress, self._negative = Progress(**saved["progress"]), None
+        self.progress, self._drawn = Progress(**saved["progress"]), False
         generators = saved["generators"]
         torch.set_rng_state(generators["torch"].cpu())
         if on_gpu != (generators["cuda"] is not None):
@@ -230,7 +237,7 @@ class Session:
             torch.cuda.set_rng_state(generators["cuda"].cpu(), self.data.device)
         self.negatives.generator.set_state(generators["negatives"].cpu())
         if self.progress.step:  # the draw of the epoch under way, which moves the generator on
-            self._negative = self._draw_negatives()
+            self.draw_negatives()
 
 
 def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:

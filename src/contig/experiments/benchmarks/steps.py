@@ -46,10 +46,7 @@ class Training:
 
     def rewind(self) -> None:
         self.session.begin_epoch()
-
-        def draw() -> None:
-            self.session._negative = self.session._draw_negatives()
-
+        draw = self.session.draw_negatives
         draw()  # the first one allocates and compiles
         self.upfront = seconds(draw, self.session.data.device) / len(self.session.steps)
 
