@@ -11,7 +11,15 @@ import pytest
 import torch
 from commands import COLUMNS, SET, START, Answer
 
+from contig.cli import console
 from contig.training import fit as fitting
+
+
+@pytest.fixture(autouse=True)
+def fresh_terminal() -> None:
+    """One that is as wide as the test says, not as the first test of all said."""
+    console.out.cache_clear()
+    console.err.cache_clear()
 
 
 @pytest.fixture(scope="module")
