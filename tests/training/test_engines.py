@@ -120,6 +120,7 @@ def test_only_a_relu_on_its_kink_tells_a_gradient_apart(
     fast, plain = sessions(real_stream("collegemsg"), model, "cpu", "loops", **SMALL)
     alike = 0
     for apart in side_by_side(fast, plain):
+        assert len(open_units) % 2 == 0
         ours, theirs = torch.cat(open_units).chunk(2)
         open_units.clear()
         if torch.equal(ours, theirs):
