@@ -113,6 +113,21 @@ def test_recommend(run: Path) -> None:
     assert len(Answer("recommend", run, "--node", "n8", "--json").json["recommendations"]) == 8
 
 
+@pytest.mark.parametrize(("at", "told"), [(START - 9.0, True), ("first", True), (START + 500_000.5, False)])
+def test_a_time_before_everything_is_told(at: float | str, told: bool, run: Path, here: Path) -> None:
+    """At the first event's own time nothing has happened, either."""
+    when = Run.open(run).stream.t[0] if at == "first" else at
+    commands = (
+        ["recommend", run, "--node", "n8", "--at", when],
+        ["embed", run, "--at", when, "--out", "x.npy"],
+        ["trajectory", run, "--node", "n1", "--from", START - 99.0, "--to", when, "--out", "x.parquet"],
+    )
+    for command in commands:
+        answer = Answer(*command)
+        assert answer.code == 0, answer.err
+        assert ("nothing has happened by then" in answer.err) is told
+
+
 def test_a_rule_recommends_by_its_scores(here: Path) -> None:
     assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
     assert "rank node score" in Answer("recommend", "run", "--node", "1").words

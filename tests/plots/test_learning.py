@@ -35,5 +35,9 @@ def test_the_learning_curve_shows_every_epoch() -> None:
 
 @pytest.mark.parametrize("inductive", [float("nan"), 0.3])
 def test_one_epoch_is_drawn_too(inductive: float, tmp_path: Path) -> None:
-    plots.save(plots.learning_curve(learned([0.5], [inductive]), "a_b $x$"), tmp_path / "curve.png")
+    figure = plots.learning_curve(learned([0.5], [inductive]), "a_b $x$")
+    for axes in figure.axes[1:]:
+        low, high = axes.get_xlim()
+        assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [1]
+    plots.save(figure, tmp_path / "curve.png")
     assert imread(tmp_path / "curve.png").shape[2] == 4

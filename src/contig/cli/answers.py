@@ -77,6 +77,7 @@ def embed(
     opened = open_run(run, device)
     stream = opened.stream
     asked, when = _asked(stream, nodes, on), _when("--at", at, stream)
+    _say_if_too_early("--at", at, when, stream)
     with console.status("embedding"):
         vectors = opened.embed(asked, when, on)
     with _writing(out):
@@ -172,6 +173,12 @@ def _when(option: str, given: str | None, stream: EventStream) -> float | None:
     return None if given is None else moment(given, stream.t, f"{option} {given}")
 
 
+def _say_if_too_early(option: str, given: str | None, when: float | None, stream: EventStream) -> None:
+    """Tell why an answer says nothing."""
+    if when is not None and when <= stream.t[0]:
+        console.notice(f"{option} {given}: nothing has happened by then; the first event is later")
+
+
 # --- recommend ---------------------------------------------------------------------------------------
 
 
@@ -193,6 +200,7 @@ def recommend(
     """Say which destinations a source is most likely to meet at a time, best first."""
     opened = open_run(run, device)
     when = _when("--at", at, opened.stream)
+    _say_if_too_early("--at", at, when, opened.stream)
     with console.status("scoring every destination"):
         found = opened.recommend(node, when, k)
     if json:
@@ -277,6 +285,7 @@ def _moments(
     first, last = _when("--from", start, stream), _when("--to", stop, stream)
     first = float(stream.t[0]) if first is None else first
     last = float(stream.t[-1]) if last is None else last
+    _say_if_too_early("--to", stop, last, stream)
     if not first < last:
         raise ConfigError(f"--from {first:,} --to {last:,}: the path must end after it begins.")
     return np.linspace(first, last, points)

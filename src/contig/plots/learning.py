@@ -42,7 +42,7 @@ def learning_curve(log: Sequence[Mapping[str, Any]], title: str) -> Figure:
             axes.axvline(best["epoch"], color=INK, linewidth=1.0, linestyle=CUT_LINE)
             axes.set_xlabel("epoch")
             axes.set_xlim(0.5, max(epochs) + 0.5)
-            axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+            axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
     return figure
 
 
