@@ -314,7 +314,7 @@ def test_data_dir_must_be_a_folder(tmp_path: Path) -> None:
         load_dataset("wikipedia", data_dir=tmp_path / "nowhere")
 
 
-def test_a_wrong_folder_in_the_environment_is_told(monkeypatch) -> None:
+def test_a_wrong_folder_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTIG_DATA", "nowhere")
     with pytest.raises(DataError, match="CONTIG_DATA='nowhere' is not a folder; give the folder that holds"):
         find_dataset("wikipedia")

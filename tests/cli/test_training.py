@@ -104,7 +104,6 @@ def test_recipes_that_are_none(text: str, told: str, here: Path) -> None:
         (["--set", "epoch=8"], "Did you mean 'epochs'"),
         (["--set", "dim"], "is not of the form key=value"),
         (["--set", "lr=fast"], "lr='fast' is not a number"),
-        (["--compare", "edgebnk"], "Did you mean 'edgebank'"),
         (["--compare", "contig"], "it must be trained itself"),
         (["--compare", "edgebnk"], "Unknown rule 'edgebnk'. Did you mean 'edgebank'?"),
         (["--device", "abacus"], "device='abacus'"),

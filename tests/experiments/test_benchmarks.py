@@ -91,8 +91,7 @@ def test_the_peer_learns_from_the_same_batches(bench: Bench) -> None:
     assert np.array_equal(batch.src, bench.stream.src[train[step.start : step.stop]])
     assert np.array_equal(batch.dst, bench.stream.dst[train[step.start : step.stop]])
     negative = peer.draw(batch)
-    session.draw_negatives()
-    assert negative.shape == session._negative[step.start : step.stop].squeeze(1).shape
+    assert len(negative) == step.stop - step.start  # one for each event, as ours
     assert set(negative.tolist()) <= set(bench.stream.dst[train].tolist())
 
 

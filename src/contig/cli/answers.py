@@ -283,9 +283,9 @@ def _moments(
     if start is None and stop is None and len(met) > 1:
         return _around_last(met, points)
     first, last = _when("--from", start, stream), _when("--to", stop, stream)
+    _say_if_too_early("--to", stop, last, stream)
     first = float(stream.t[0]) if first is None else first
     last = float(stream.t[-1]) if last is None else last
-    _say_if_too_early("--to", stop, last, stream)
     if not first < last:
         raise ConfigError(f"--from {first:,} --to {last:,}: the path must end after it begins.")
     return np.linspace(first, last, points)
