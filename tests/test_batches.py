@@ -71,8 +71,11 @@ def test_nothing_to_walk() -> None:
 
 
 def test_a_batch_of_nothing_is_refused() -> None:
-    with pytest.raises(ConfigError, match="batch_size=0"):
-        schedule(np.arange(5), 0)
+    for size in (0, -1):
+        with pytest.raises(ConfigError, match=f"batch_size={size}"):
+            schedule(np.arange(5), size)
+        with pytest.raises(ConfigError, match=f"batch_size={size}"):
+            Course(5, size, torch.device("cpu"))
 
 
 def history_of(times: list[int]) -> History:

@@ -28,8 +28,7 @@ def schedule(times: Array, batch_size: int) -> list[Step]:
     Where a batch ends between events of one time, those events are scored as they come but observed
     only once time has moved on; everything is observed in the end.
     """
-    if batch_size < 1:
-        raise ConfigError(f"batch_size={batch_size}: a batch needs at least one event.")
+    check_size(batch_size)
     if not len(times):
         return []
     starts = np.arange(0, len(times), batch_size)
@@ -39,6 +38,12 @@ def schedule(times: Array, batch_size: int) -> list[Step]:
     seen = np.concatenate([[0], see[:-1]])
     rows = zip(starts.tolist(), stops.tolist(), seen.tolist(), see.tolist(), strict=True)
     return [Step(*row) for row in rows]
+
+
+def check_size(batch_size: int) -> None:
+    """Refuse a batch of nothing."""
+    if batch_size < 1:
+        raise ConfigError(f"batch_size={batch_size}: a batch needs at least one event.")
 
 
 class Course:
@@ -51,6 +56,7 @@ class Course:
     """
 
     def __init__(self, capacity: int, batch_size: int, device: torch.device) -> None:
+        check_size(batch_size)
         self.batch_size = batch_size
         self.room = batch_size + batch_size // 4  # now and then a few are left over from the batch before
         self.steps: list[Step] = []

@@ -73,22 +73,28 @@ def test_all_of_it_small(
     answer = Answer(*COMMAND, "--datasets", visits, "--out", "made")
     assert answer.code == 0, answer.err
     made = here / "made"
-    for item in ITEMS:
+    for name in (*ITEMS, "claims"):
         for ending in ("txt", "csv", "tex", "md"):
-            text = (made / f"{item}.{ending}").read_text()
-            assert "quick" in text.lower(), f"{item}.{ending} must say that it is quick"
+            text = (made / f"{name}.{ending}").read_text()
+            assert "quick" in text.lower(), f"{name}.{ending} must say that it is quick"
+    for item in ITEMS:
         assert (made / f"{item}.png").read_bytes()[:4] == b"\x89PNG"
         assert (made / f"{item}.svg").exists()
     page = (made / "report.html").read_text()
     assert page.count("<svg") == len(ITEMS)
     assert len(re.findall("<section", page)) == len(re.findall('class="tag">QUICK', page))
     words = [command[0] for command in commands]
-    # two models; six ablations; three values besides the plain; three sizes; three tasks of two models
-    assert (words.count("train"), words.count("evaluate")) == (2 + 6 + 3 + 3, 3 * 2)
+    # two models; six ablations; three values besides the plain; twice three sizes, of which the middle ones
+    # are one; three tasks of two models
+    assert (words.count("train"), words.count("evaluate")) == (2 + 6 + 3 + 5, 3 * 2)
     for i in (i for i, word in enumerate(words) if word == "evaluate"):  # right after its run was trained
         before = next(c for c in reversed(commands[:i]) if c[0] == "train")
         assert before[before.index("--out") + 1] == commands[i][1]
-    assert [c[1] for c in commands[:3]] == ["synthetic:200", "synthetic:300", "synthetic:400"]
+    timed = [Path(command[1]).stem for command in commands[:5]]
+    assert timed == [
+        *("synthetic-200-watched", "synthetic:300", "synthetic-400-watched"),
+        *("synthetic:200", "synthetic:400"),
+    ]
     _agrees_with_the_runs(made)
     commands.clear()
     monkeypatch.setattr(figures, "figure", lambda table, facts: None)  # drawn once is enough

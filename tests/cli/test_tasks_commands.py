@@ -129,7 +129,7 @@ def test_nothing_to_show_is_a_dash(rule: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--task", "recomend"], "task='recomend'"),
+        (["--task", "recomend"], "Unknown task 'recomend'. Did you mean 'recommend'"),
         (["--task", "recommend", "--as-of", "evnt"], "Did you mean 'event'"),
         (["--task", "recommend", "--negatives", "random"], "option of the task recommend 'negatives'"),
         (["--as-of", "batch"], "option of the task link 'as_of'"),

@@ -213,7 +213,7 @@ def test_evaluate_for_people(run: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--task", "lnk"], "task='lnk'"),
+        (["--task", "lnk"], "Unknown task 'lnk'. Did you mean 'link'"),
         (["--negatives", "historic"], "Did you mean 'historical'"),
         (["--batch-size", "0"], "--batch-size"),
     ],

@@ -58,11 +58,11 @@ def fill(plan: Plan) -> Plan:
     """Leave a result for everything that is planned."""
     for job in plan.trainings:
         finish(job, ap(plan, job.folder))
-    for job in plan.timings:
-        size = int(job.recipe.data.partition(":")[2])
-        events = 7 * size // 10
-        epochs = [{"train_seconds": s, "events_per_second": events / s} for s in (50.0, SECONDS[size])]
-        finish(job, 0.6, epochs=epochs)
+    for jobs in plan.timings.values():
+        for size, job in zip(SCALE.sizes, jobs, strict=True):
+            trained = 7 * size // 10
+            epochs = [{"train_seconds": s, "events_per_second": trained / s} for s in (50.0, SECONDS[size])]
+            finish(job, 0.6, epochs=epochs, data={"events": size, "nodes": size // 5})
     for one in (one for job in plan.trainings for one in plan.chain(job)[1:]):
         write_json(one.file, measurement(one))
     return plan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from studied import SCALE, planned
@@ -15,9 +16,23 @@ def test_what_is_not_comparable(tmp_path: Path) -> None:
     assert "Not run here: reddit, collegemsg." in told
     assert "Seeds 0 to 2 here, 10 runs in the paper" in told
     assert "lr 0.0003 (paper: 0.0001)" in told
-    assert "dim " not in told  # it is the paper's
+    assert "time_dim" not in told  # it is the paper's
+    assert "scope pair (paper: all)" in told
+    assert "query_time zero (paper: absolute)" in told
+    assert "activity" not in told
     assert "synthetic" in told
     assert "synthetic" not in " ".join(not_comparable(planned(tmp_path, "table2")))
+
+
+def test_what_only_one_stream_departs_in_is_told_with_it(tmp_path: Path) -> None:
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    settings = {"scope": "all", "activity": True}
+    (folder / "mooc.json").write_text(json.dumps({"data": "mooc", "settings": settings}))
+    told = " ".join(not_comparable(planned(tmp_path, "table2", configs=folder)))
+    assert "activity on (mooc; paper: off)" in told
+    assert "scope pair (wikipedia; paper: all)" in told
+    assert "lr 0.0003 (paper: 0.0001)" in told
 
 
 def test_one_seed_and_a_small_scale_are_told(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from studied import fill, planned
@@ -26,7 +27,7 @@ def drawn(axes: Axes) -> list[tuple[float, float]]:
 
 @pytest.mark.parametrize(
     ("name", "panels"),
-    [("table2", 4), ("table3", 2), ("table4", 4), ("fig3", 2), ("fig4", 4), ("fig5", 5), ("fig6", 1)],
+    [("table2", 4), ("table3", 2), ("table4", 4), ("fig3", 2), ("fig4", 4), ("fig5", 10), ("fig6", 1)],
 )
 def test_every_item_is_drawn(name: str, panels: int, made: dict[str, Table]) -> None:
     bare, headed = figure(made[name], None), figure(made[name], ["3 seeds"])
@@ -59,13 +60,29 @@ def test_here_and_the_paper_stand_side_by_side(made: dict[str, Table]) -> None:
     assert drawn(found.axes[1]) == [pytest.approx(point) for point in expected]
 
 
-def test_sweeps_have_a_curve_for_each_stream_and_selection(made: dict[str, Table]) -> None:
+def test_sweeps_have_a_row_for_each_stream_and_a_curve_for_each_selection(made: dict[str, Table]) -> None:
     found = figure(made["fig5"], None)
     assert found is not None
+    for place, grid in ((0, made["fig5"].grids[0]), (5, made["fig5"].grids[1])):
+        points = drawn(found.axes[place])
+        lines = [line for line in grid.lines if line.section == "horizon"]
+        expected = [
+            (x, line.values[i].here.mean) for i in (0, 1) for x, line in zip((0.6, 1.0), lines, strict=True)
+        ]
+        assert points == [pytest.approx(point) for point in expected]
+
+
+def test_times_are_curves_over_training_events_and_their_laws(made: dict[str, Table]) -> None:
+    found = figure(made["fig6"], None)
+    assert found is not None
+    measured = [(70.0, 0.5), (140.0, 1.1), (280.0, 1.9)]
     points = drawn(found.axes[0])
-    assert [x for x, _ in points] == [0.6, 1.0] * 4
-    lines = [line for line in made["fig5"].grids[1].lines if line.section == "horizon"]
-    assert [y for _, y in points[4:6]] == pytest.approx([line.values[0].here.mean for line in lines])
+    assert points[:6] == measured * 2  # the same for both ways to grow
+    slope, offset = np.polyfit(*np.log(measured).T, 1)
+    fitted = [(x, np.exp(offset) * x**slope) for x, _ in measured]
+    assert points[6:9] == [pytest.approx(point) for point in fitted]
+    said = [text.get_text() for text in found.legends[0].get_texts()]
+    assert sum(text.startswith(("same nodes: time", "more nodes: time")) for text in said) == 2
 
 
 def test_a_quick_one_says_so_and_an_empty_one_is_not_drawn(tmp_path: Path, made: dict[str, Table]) -> None:

@@ -153,15 +153,19 @@ def test_fig5(plan: Plan, made: dict[str, Table]) -> None:
 
 def test_fig6(plan: Plan, made: dict[str, Table]) -> None:
     """The first epoch, of 50 s each, is left out."""
-    found = timings(plan.timings)
-    assert [(t.events, t.seconds) for t in found] == [(7 * n // 10, s) for n, s in SECONDS.items()]
-    x, y = np.log([t.events for t in found]), np.log([t.seconds for t in found])
-    law = growth(found)
-    assert law is not None
-    assert law.exponent == pytest.approx(np.polyfit(x, y, 1)[0])
-    exponent = made["fig6"].grids[1].lines[0].values[0]
-    assert exponent.here == pytest.approx((law.exponent, law.error))
-    assert exponent.paper.mean == 1.0
+    measured, laws = made["fig6"].grids
+    for why, jobs in plan.timings.items():
+        found = timings(jobs)
+        assert found == [(n, n // 5, 7 * n // 10, s) for n, s in SECONDS.items()]
+        lines = {line.label: line.values for line in measured.lines if line.section == why}
+        assert [v.here.mean for v in lines["200"]] == [140, 40, 1.1, pytest.approx(140 / 1.1)]
+        x, y = np.log([t.trained for t in found]), np.log([t.seconds for t in found])
+        law = growth(found)
+        assert law is not None
+        assert law.exponent == pytest.approx(np.polyfit(x, y, 1)[0])
+        exponent = value(laws, why, "x")
+        assert exponent.here == pytest.approx((law.exponent, law.error))
+        assert exponent.paper.mean == 1.0
 
 
 def test_nothing_but_saved_results_is_used(plan: Plan, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,10 +11,13 @@ from math import isnan, nan
 import pytest
 
 from contig.experiments.grids import (
+    Cell,
     Grid,
     Line,
+    Sheet,
     Table,
     Value,
+    Words,
     as_csv,
     as_html,
     as_latex,
@@ -65,6 +68,35 @@ def test_the_paper_stands_beside_where_it_has_the_measure() -> None:
 )
 def test_verdicts(here: tuple[float, float], paper: tuple[float, float], verdict: str) -> None:
     assert Value(Spread(*here), Spread(*paper)).verdict == verdict
+
+
+def test_differences_have_a_sign_and_nothing_is_less_than_nothing() -> None:
+    values = tuple(Value(Spread(x, nan), Spread(x, nan), 1) for x in (0.25, -0.25, -0.001))
+    grid = Grid("lead", "", ("a", "b", "c"), (Line("x", values),), signed=True)
+    [(_, _, cells)] = grid.body()
+    assert [cell.text for cell in cells[::3]] == ["+0.25", "-0.25", "+0.00"]
+    assert {cell.text for cell in cells[2::3]} == {"+0.00"}
+
+
+SHEET = Sheet(
+    "claims",
+    "Claims",
+    (Words("all_1", "where", ("paper", "here"), (("one", "x|y", (Cell("a & b", "up"), Cell("<c>"))),)),),
+    ("A note.",),
+)
+
+
+def test_words_stand_in_every_form() -> None:
+    assert "| one: x\\|y | a & b | <c> |" in as_markdown(SHEET)
+    assert "| --- | --- | --- |" in as_markdown(SHEET)
+    assert r"one: x|y & a \& b & <c> \\" in as_latex(SHEET)
+    assert r"\begin{tabular}{lll}" in as_latex(SHEET)
+    top, _, section, line = as_text(SHEET).splitlines()[3:7]
+    assert (section.strip(), top.rindex("here")) == ("one", line.index("<c>"))  # aligned at the left
+    [row] = csv.DictReader(StringIO(as_csv(SHEET)))
+    assert (row["item"], row["section"], row["label"]) == ("claims", "one", "x|y")
+    assert (row["paper"], row["here"], row["scale"]) == ("a & b", "<c>", "full")
+    assert '<td class="up">a &amp; b</td><td class="">&lt;c&gt;</td>' in as_html(SHEET.grids[0])
 
 
 def test_markdown_is_read_back() -> None:

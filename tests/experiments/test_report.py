@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from studied import SCALE, fill, planned
 
+from contig.experiments.claims import claims
 from contig.experiments.figures import figure
 from contig.experiments.findings import tables
 from contig.experiments.grids import Table
@@ -57,7 +58,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Table], str]:
     pictures = {
         table.name: inline_svg(drawn, table.name) for table in found if (drawn := figure(table, None))
     }
-    return found, report(plan, found, pictures, ["tgn failed: <why> & how"])
+    return found, report(plan, found, claims(found), pictures, ["tgn failed: <why> & how"])
 
 
 @pytest.fixture(scope="module")
@@ -82,8 +83,8 @@ def test_it_needs_nothing_from_elsewhere(page: Page, made: tuple[list[Table], st
 def test_every_table_and_picture_is_in_it(page: Page, made: tuple[list[Table], str]) -> None:
     found, text = made
     said = " ".join(page.text)
-    for table in found:
-        assert table.title in said
+    for table in (*found, claims(found)):
+        assert table.title in said or table.name == "claims"
         for grid in table.grids:
             assert grid.title in said
             for _, label, cells in grid.body():
@@ -104,7 +105,8 @@ def test_it_tells_how_and_on_what(page: Page) -> None:
 
 def test_a_quick_one_is_labelled_throughout(tmp_path: Path) -> None:
     plan = fill(planned(tmp_path, "table2 table4", scale=replace(SCALE, warning="QUICK: small")))
-    text = report(plan, tables(plan), {}, [])
+    found = tables(plan)
+    text = report(plan, found, claims(found), {}, [])
     sections = text.count("<section")
     assert sections > 5
     assert text.count('<span class="tag">QUICK</span>') == sections
@@ -117,5 +119,5 @@ def test_the_same_results_make_the_same_page(tmp_path: Path) -> None:
     for _ in range(2):
         found = tables(plan)
         drawn = {t.name: inline_svg(f, t.name) for t in found if (f := figure(t, None))}
-        pages.append(report(plan, found, drawn, []))
+        pages.append(report(plan, found, claims(found), drawn, []))
     assert pages[0] == pages[1]

@@ -11,7 +11,7 @@ from contig.datasets import open_stream
 from contig.errors import ConfigError
 from contig.events import EventStream
 from contig.experiments import sources
-from contig.experiments.sources import Source, named_sources, open_source
+from contig.experiments.sources import Source, named_sources, open_source, watched
 
 
 @pytest.mark.parametrize("bipartite", [True, False])
@@ -41,6 +41,20 @@ def test_the_beginning_of_a_stream(bipartite: bool, tmp_path: Path, monkeypatch:
     again = open_stream(source.file, bipartite=source.reading == ("--bipartite",))
     assert again.fingerprint() == cut.fingerprint()  # what the runs will read
     assert open_source("x", 50, tmp_path).stream is whole
+
+
+def test_a_stream_is_watched_for_longer_or_less_long(tmp_path: Path) -> None:
+    """The nodes stay, and so does the number of events in a day; the middle one is the named stream."""
+    middle = watched(2000, 2000, tmp_path)
+    assert (middle.file, middle.reading) == ("synthetic:2000", ())
+    assert middle.stream.fingerprint() == open_stream("synthetic:2000").fingerprint()
+    for events in (500, 8000):
+        source = watched(events, 2000, tmp_path)
+        assert len(source.stream) == events
+        assert len(np.unique(source.stream.src)) == len(np.unique(middle.stream.src)) == 100
+        days = (source.stream.t[-1] - source.stream.t[0]) / 86_400
+        assert days == pytest.approx(30 * events / 2000, rel=0.1)
+        assert open_stream(source.file, bipartite=True).fingerprint() == source.stream.fingerprint()
 
 
 def test_what_differs_from_the_papers_stream() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contig.datasets import open_stream
 from contig.errors import ConfigError
 from contig.events import EventStream
 from contig.experiments.sources import Source
@@ -138,7 +139,13 @@ def test_the_longest_trainings_begin_first(tmp_path: Path) -> None:
 
 def test_timings_are_of_growing_streams_and_apart(tmp_path: Path) -> None:
     plan = make_plan(study("fig6", tmp_path))
-    assert [job.recipe.data for job in plan.timings] == ["synthetic:100", "synthetic:200"]
+    longer, larger = plan.timings["same nodes"], plan.timings["more nodes"]
+    assert [job.recipe.data for job in larger] == ["synthetic:100", "synthetic:200"]
+    kept = str(tmp_path / "data/synthetic-100-watched.parquet")
+    assert [job.recipe.data for job in longer] == [kept, "synthetic:200"]  # the middle one is both
+    assert [job.folder for job in plan.timed] == [j.folder for j in (*longer, larger[0])]
+    read = open_stream(kept, bipartite=True)
+    assert longer[0].recipe.fingerprint == read.fingerprint()
     assert plan.trainings == []
 
 

@@ -44,11 +44,19 @@ def test_on_a_cpu_every_call_runs_the_plain_function_once() -> None:
 def test_a_captured_step_is_the_plain_one(first: int) -> None:
     """Warm-up, capture, replays; with irregular batches in between, and numbers that begin again."""
     counter, plain = Counter("cuda"), Counter("cuda")
-    step = Captured(counter, counter, torch.device("cuda"))
-    for call, number in enumerate([*range(first, first + 4 * WARM_UP), *range(3 * WARM_UP), 7, 7, 2]):
-        regular = call not in (1, WARM_UP, 2 * WARM_UP, 5 * WARM_UP)
-        assert torch.equal(step(number, regular=regular), plain(number)), call
+    ran_plainly: list[int] = []
+
+    def plainly(number: int) -> Tensor:
+        ran_plainly.append(number)
+        return counter(number)
+
+    step = Captured(counter, plainly, torch.device("cuda"))
+    numbers = [*range(first, first + 4 * WARM_UP), *range(3 * WARM_UP), 7, 7, 2]
+    irregular = (1, WARM_UP, 2 * WARM_UP, 5 * WARM_UP)
+    for call, number in enumerate(numbers):
+        assert torch.equal(step(number, regular=call not in irregular), plain(number)), call
     assert step.graph is not None
+    assert ran_plainly == [numbers[call] for call in irregular]
     assert torch.equal(counter.total, plain.total)
 
 

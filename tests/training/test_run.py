@@ -72,6 +72,19 @@ def test_before_anything_happened_all_nodes_are_alike(run: Run) -> None:
     assert np.array_equal(first, np.broadcast_to(first[0], first.shape))
 
 
+def test_arguments_that_would_be_misread_are_refused(run: Run) -> None:
+    node = run.stream.ids.labels[0].item()
+    for nodes in (node, str(node)):
+        with pytest.raises(ConfigError, match=r"give a list of ids, \["):
+            run.embed(nodes)  # type: ignore[arg-type]
+    for k in (0, 1.5):
+        with pytest.raises(ConfigError, match=f"k={k}"):
+            run.recommend(node, k=k)  # type: ignore[arg-type]
+    for size in (0, -1):
+        with pytest.raises(ConfigError, match=f"batch_size={size}"):
+            run.evaluate(batch_size=size)
+
+
 def test_embeddings_move_between_whole_times(run: Run) -> None:
     """Half-way between two times of an integer stream is a moment of its own."""
     last = run.stream.t[-1].item()
@@ -387,7 +400,7 @@ def test_one_event_at_a_time_is_the_model_itself(run: Run) -> None:
 
 
 def test_unknown_tasks_and_negatives(run: Run) -> None:
-    with pytest.raises(ConfigError, match="task='lnk'"):
+    with pytest.raises(ConfigError, match="Unknown task 'lnk'. Did you mean 'link'"):
         run.evaluate("lnk")
     with pytest.raises(ConfigError, match="Did you mean 'historical'"):
         run.evaluate(negatives="historic")  # type: ignore[arg-type]

@@ -32,7 +32,8 @@ def told(task: str, result: dict[str, Any]) -> Iterable[Table | str]:
         yield f"  {batches}"
     else:
         if task == "intervals":
-            yield "  away: time since the source last appeared, 0 for the first; new: inductive"
+            yield "  away: time since the source last appeared, in the stream's unit; 0 for the first"
+            yield "  new: inductive, events with a new node"
         yield f"  {protocol['negatives']} negatives, {batches}"
 
 

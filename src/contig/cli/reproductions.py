@@ -14,7 +14,7 @@ from contig.cli.experiments import AtOnce, work_through
 from contig.cli.folders import Device
 
 if TYPE_CHECKING:
-    from contig.experiments.grids import Table
+    from contig.experiments.grids import Sheet, Table
     from contig.experiments.jobs import Failure
     from contig.experiments.studies import Plan
 
@@ -120,11 +120,11 @@ def reproduce(
         )
         plan = make_plan(study)
     failed = [] if only_done else _do(plan, device, at_once)
-    tables = _keep(plan, failed)
+    tables, glance = _keep(plan, failed)
     if json:
         console.print_json([line for table in tables for line in table.lines()])
     else:
-        _show(tables)
+        _show([*tables, glance] if glance.grids else tables)
     console.notice(f"tables, figures and the report are in {folder / 'report.html'} and beside it")
     for line in failed:
         console.error(line)
@@ -136,7 +136,7 @@ def _do(plan: Plan, device: str, at_once: int) -> list[str]:
     """Train and measure what is not done; what failed, a line each."""
     from contig.experiments.jobs import alone
 
-    failed = work_through("timings", alone(plan.timings), device, 1)  # beside others an epoch takes longer
+    failed = work_through("timings", alone(plan.timed), device, 1)  # beside others an epoch takes longer
     others = [plan.chain(job) for job in plan.longest_first]
     return list(map(_told, failed + work_through("trainings, evaluations", others, device, at_once)))
 
@@ -145,19 +145,22 @@ def _told(failure: Failure[Any]) -> str:
     return f"{failure.job.name} failed: {failure.reason} (all it said: {failure.job.log})"
 
 
-def _keep(plan: Plan, failed: Sequence[str]) -> list[Table]:
+def _keep(plan: Plan, failed: Sequence[str]) -> tuple[list[Table], Sheet]:
     """Write tables, figures and the report."""
     from contig import plots
+    from contig.experiments.claims import claims
     from contig.experiments.figures import figure
     from contig.experiments.findings import tables
     from contig.experiments.grids import FORMS
     from contig.experiments.report import report
 
-    made, facts, pictures = tables(plan), _facts(plan), {}
-    for table in made:
+    made, pictures = tables(plan), {}
+    glance = claims(made)
+    for sheet in (*made, glance):
         for ending, form in FORMS.items():
-            _write(plan.study.out / f"{table.name}.{ending}", form(table))
-        drawn = figure(table, facts)
+            _write(plan.study.out / f"{sheet.name}.{ending}", form(sheet))
+    for table in made:
+        drawn = figure(table, _facts(plan, table))
         for picture in (plan.study.out / f"{table.name}.{ending}" for ending in ("png", "svg")):
             if drawn is None:
                 picture.unlink(missing_ok=True)  # of another time
@@ -165,14 +168,14 @@ def _keep(plan: Plan, failed: Sequence[str]) -> list[Table]:
                 plots.save(drawn, picture)
         if (bare := figure(table, None)) is not None:
             pictures[table.name] = plots.inline_svg(bare, table.name)
-    _write(plan.study.out / "report.html", report(plan, made, pictures, failed))
-    return made
+    _write(plan.study.out / "report.html", report(plan, made, glance, pictures, failed))
+    return made, glance
 
 
-def _facts(plan: Plan) -> list[str]:
+def _facts(plan: Plan, table: Table) -> list[str]:
     from contig.experiments.report import hardware
 
-    seeds = plan.study.seeds
+    seeds = 1 if table.name == "fig6" else plan.study.seeds
     spread = f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed"
     return [spread, *hardware(plan)]
 
@@ -184,7 +187,7 @@ def _write(path: Path, text: str) -> None:
         part.write_text(text, "utf-8")
 
 
-def _show(tables: Sequence[Table]) -> None:
+def _show(tables: Sequence[Sheet]) -> None:
     from contig.experiments.grids import as_text
 
     for table in tables:

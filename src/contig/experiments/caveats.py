@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
+from contig.experiments.jobs import Job
 from contig.experiments.paper import paper
 from contig.experiments.studies import FOCUS, Plan, Study
 
@@ -49,26 +51,40 @@ def not_comparable(plan: Plan) -> list[str]:
     if "fig6" in study.items:
         lines.append(
             "Fig. 6 uses synthetic streams of growing size, the paper parts of wikipedia; seconds depend on "
-            "the machine, the exponent hardly."
+            "the machine, and how many nodes a step computes on how many there are."
         )
     return lines
 
 
 def _departures(plan: Plan) -> list[str]:
-    """Settings of the paper's model that are not the paper's."""
-    theirs = {key: value for key, value in paper()["settings"].items() if key != "source"}
-    found: dict[str, set[Any]] = {}
-    runs = [job for jobs in [*plan.lineups.values(), *plan.ablations.values()] for job in jobs]
-    for job in runs:
-        if job.recipe.model == FOCUS:
-            config = job.recipe.config(job.seed).as_dict()
-            ours = {**config["options"], **config["train"]}
-            for key, value in theirs.items():
-                if ours[key] != value:
-                    found.setdefault(key, set()).add(ours[key])
-    told = [f"{key} {' or '.join(map(str, sorted(v)))} (paper: {theirs[key]})" for key, v in found.items()]
-    fixed = "a LayerNorm on the states, Phi(0) in place of Phi(t) for the query"
-    return [f"{FOCUS} departs from the paper: {', '.join([*told, fixed])}."]
+    """Where the paper's model, as it ran, is not the paper's."""
+    theirs = {**paper()["settings"], **paper()["model"]}
+    del theirs["source"]
+    found: dict[str, dict[Any, set[str]]] = {}
+    streams: set[str] = set()
+    for stream, job in _runs_of_focus(plan):
+        streams.add(stream)
+        config = job.recipe.config(job.seed).as_dict()
+        ours = {**config["options"], **config["train"]}
+        for key, value in theirs.items():
+            if ours[key] != value:
+                found.setdefault(key, {}).setdefault(ours[key], set()).add(stream)
+    told = []
+    for key, values in found.items():
+        for value, on in values.items():
+            where = "" if on == streams else f"{' and '.join(sorted(on))}; "
+            told.append(f"{key} {_word(value)} ({where}paper: {_word(theirs[key])})")
+    return [f"{FOCUS} departs from the paper: {', '.join(told)}."] if told else []
+
+
+def _runs_of_focus(plan: Plan) -> Iterator[tuple[str, Job]]:
+    """Its runs by stream, but for those that change an option to see what that does."""
+    for stream, jobs in (*plan.lineups.items(), *plan.ablations.items()):
+        yield from ((stream, job) for job in jobs if job.recipe.model == FOCUS)
+
+
+def _word(value: Any) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
 def _seeds(study: Study) -> str:

@@ -31,7 +31,7 @@ def figure(table: Table, facts: Sequence[str] | None) -> Figure | None:
         **{"fig3": _recalls, "fig4": _intervals, "fig5": _sweeps, "fig6": _times},
     }
     drawn = [panel for panel in panels[table.name](table) if panel.curves]
-    across = 2 if table.name == "fig4" else 3
+    across = {"fig4": 2, "fig5": len(OPTIONS)}.get(table.name, 3)
     return curves(title, facts, drawn, across) if drawn else None
 
 
@@ -91,29 +91,29 @@ def _intervals(table: Table) -> Iterator[Panel]:
 
 
 def _sweeps(table: Table) -> Iterator[Panel]:
-    for option, symbol in OPTIONS.items():
-        drawn = []
-        for grid in table.grids:
+    """A row of panels for each stream."""
+    for grid in table.grids:
+        for option, symbol in OPTIONS.items():
             lines = [line for line in grid.lines if line.section == option]
             x = [float(line.label.rpartition(" ")[2]) for line in lines]
-            for i, column in enumerate(grid.columns):
+            drawn = []
+            for i, column in enumerate(grid.columns if lines else ()):
                 found = [line.values[i].here for line in lines]
-                name = f"{grid.title}, {column.removeprefix('AP ')}"
-                y, std = [s.mean for s in found], [s.std for s in found]
-                drawn.append(Curve(name, x, y, std, dashed="inductive" in name))
-        heading = option if symbol == option else f"{symbol} ({option})"
-        yield Panel(heading, [c for c in drawn if c.x], symbol, "AP, %")
+                name, y, std = column.removeprefix("AP "), [s.mean for s in found], [s.std for s in found]
+                drawn.append(Curve(name, x, y, std, dashed=i > 0))
+            yield Panel(f"{grid.title}: {symbol}", drawn, symbol, "AP, %")
 
 
 def _times(table: Table) -> Iterator[Panel]:
-    if not table.grids:
-        return
-    lines = table.grids[0].lines
-    x = [line.values[0].here.mean for line in lines]
-    y = [line.values[1].here.mean for line in lines]
-    drawn = [Curve("measured", x, y, [nan] * len(x))]
-    if (law := power_law(x, y)) is not None:
-        error = "" if isnan(law.error) else f" ± {law.error:.3f}"
-        name = f"time ~ events^({law.exponent:.3f}{error})"
-        drawn.append(Curve(name, x, [law(size) for size in x], [nan] * len(x), quiet=True, dashed=True))
-    yield Panel("one epoch", drawn, "training events", "seconds", log=True)
+    """The two ways to grow in one panel, each with its law."""
+    drawn, laws = [], []
+    for why in dict.fromkeys(line.section for grid in table.grids[:1] for line in grid.lines):
+        lines = [line for line in table.grids[0].lines if line.section == why]
+        x, y = ([line.values[i].here.mean for line in lines] for i in (0, 2))
+        name, none = why, [nan] * len(x)
+        if (law := power_law(x, y)) is not None:
+            error = "" if isnan(law.error) else f" ± {law.error:.3f}"
+            name = f"{why}: time ~ events^({law.exponent:.3f}{error})"
+            laws.append(Curve("fitted", x, [law(size) for size in x], none, quiet=True, dashed=True))
+        drawn.append(Curve(name, x, y, none))
+    yield Panel("one epoch", drawn + laws, "training events", "seconds", log=True)

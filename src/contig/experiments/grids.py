@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape
 from io import StringIO
 from math import isnan, nan
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from contig.experiments.paper import MISSING
 from contig.experiments.rows import Spread
@@ -57,9 +57,28 @@ class Cell(NamedTuple):
     kind: str = ""
 
 
+class Part(Protocol):
+    """What a sheet is made of."""
+
+    @property
+    def title(self) -> str: ...
+
+    @property
+    def of_words(self) -> bool: ...
+
+    def head(self) -> list[str]:
+        """What stands above the columns, the first above the labels."""
+
+    def body(self) -> Iterator[tuple[str, str, list[Cell]]]:
+        """Section, label and cells of each line."""
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """Everything in it for programs; None for a number there is not."""
+
+
 @dataclass(frozen=True)
 class Grid:
-    """A part of a table: one stream's, as a rule."""
+    """A part that holds numbers: one stream's, as a rule."""
 
     title: str
     corner: str  # heads the labels
@@ -67,14 +86,14 @@ class Grid:
     lines: tuple[Line, ...]
     digits: tuple[int, ...] = ()  # of each column; 2 unless said
     rank: bool = False  # whether the highest of a section is marked
+    signed: bool = False  # whether the numbers are differences
+    of_words = False
 
     def head(self) -> list[str]:
-        """What stands above the columns."""
         parts = [[c, "paper", DELTA] if self._beside(i) else [c] for i, c in enumerate(self.columns)]
         return [self.corner, *(name for part in parts for name in part)]
 
     def body(self) -> Iterator[tuple[str, str, list[Cell]]]:
-        """Section, label and cells of each line."""
         for line in self.lines:
             cells = [cell for i in range(len(self.columns)) for cell in self._cells(line, i)]
             yield line.section, line.label, cells
@@ -84,11 +103,11 @@ class Grid:
 
     def _cells(self, line: Line, column: int) -> Iterator[Cell]:
         value, digits = line.values[column], self.digits[column] if self.digits else 2
-        yield Cell(_written(value.here, digits), "best" if self._is_best(line, column) else "")
+        best = "best" if self._is_best(line, column) else ""
+        yield Cell(_written(value.here, digits, self.signed), best)
         if self._beside(column):
             yield Cell(_written(value.paper, digits), "paper")
-            gap = value.difference
-            yield Cell(NOTHING if isnan(gap) else f"{gap:+.{digits}f}", value.verdict)
+            yield Cell(_written(Spread(value.difference, nan), digits, signed=True), value.verdict)
 
     def _is_best(self, line: Line, column: int) -> bool:
         task = line.section.partition(",")[0]  # rules compete in a section beside
@@ -96,46 +115,77 @@ class Grid:
         known = [x for x in rivals if not isnan(x)]
         return self.rank and len(known) > 1 and line.values[column].here.mean == max(known)
 
+    def records(self) -> Iterator[dict[str, Any]]:
+        for line in self.lines:
+            for column, value in zip(self.columns, line.values, strict=True):
+                told = {
+                    **{"here": value.here.mean, "here_std": value.here.std, "seeds": value.seeds},
+                    **{"paper": value.paper.mean, "paper_std": value.paper.std},
+                    "difference": value.difference,
+                }
+                known = {name: None if isnan(x) else x for name, x in told.items()}
+                yield {"section": line.section, "label": line.label, "measure": column, **known}
+
 
 @dataclass(frozen=True)
-class Table:
-    """All grids of one of the paper's tables or figures, with what must be said of them."""
+class Words:
+    """A part that holds words: section, label and cells of each line."""
+
+    title: str
+    corner: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[str, str, tuple[Cell, ...]], ...]
+    of_words = True
+
+    def head(self) -> list[str]:
+        return [self.corner, *self.columns]
+
+    def body(self) -> Iterator[tuple[str, str, list[Cell]]]:
+        return ((section, label, list(cells)) for section, label, cells in self.lines)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        for section, label, cells in self.lines:
+            told = {name: cell.text for name, cell in zip(self.columns, cells, strict=True)}
+            yield {"section": section, "label": label, **told}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Parts with a title, and with what must be said of them."""
 
     name: str  # table2
     title: str
-    grids: tuple[Grid, ...]
+    grids: tuple[Part, ...]
     notes: tuple[str, ...] = ()
     warning: str = ""  # that this is not the real thing
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """Every number for programs; None where there is none."""
+        """Everything in it for programs."""
         for grid in self.grids:
-            for line in grid.lines:
-                for column, value in zip(grid.columns, line.values, strict=True):
-                    told = {
-                        **{"here": value.here.mean, "here_std": value.here.std, "seeds": value.seeds},
-                        **{"paper": value.paper.mean, "paper_std": value.paper.std},
-                        "difference": value.difference,
-                    }
-                    yield {
-                        **{"item": self.name, "part": grid.title, "section": line.section},
-                        **{"label": line.label, "measure": column},
-                        **{name: None if isnan(x) else x for name, x in told.items()},
-                        "scale": "quick" if self.warning else "full",
-                    }
+            for record in grid.records():
+                scale = "quick" if self.warning else "full"
+                yield {"item": self.name, "part": grid.title, **record, "scale": scale}
 
 
-def _written(spread: Spread, digits: int) -> str:
+@dataclass(frozen=True)
+class Table(Sheet):
+    """All grids of one of the paper's tables or figures."""
+
+    grids: tuple[Grid, ...]
+
+
+def _written(spread: Spread, digits: int, signed: bool = False) -> str:
     if isnan(spread.mean):
         return NOTHING
     deviation = "" if isnan(spread.std) else f" ± {spread.std:.{digits}f}"
-    return f"{spread.mean:,.{digits}f}{deviation}"
+    mean = round(spread.mean, digits) + 0.0  # no -0.00
+    return f"{mean:{'+' if signed else ''},.{digits}f}{deviation}"
 
 
 # --- plain text --------------------------------------------------------------------------------------
 
 
-def as_text(table: Table) -> str:
+def as_text(table: Sheet) -> str:
     """Aligned columns for a terminal."""
     parts = [f"{table.title}\n", *([f"{table.warning}\n"] if table.warning else [])]
     for grid in table.grids:
@@ -144,13 +194,14 @@ def as_text(table: Table) -> str:
     return "".join([*parts, *(["\n"] if notes else []), *notes])
 
 
-def _aligned(grid: Grid) -> str:
+def _aligned(grid: Part) -> str:
     rows = [(section, [label, *(cell.text for cell in cells)]) for section, label, cells in grid.body()]
     head = grid.head()
     wide = [max(map(len, column)) for column in zip(head, *(row for _, row in rows), strict=True)]
 
     def line(cells: Sequence[str]) -> str:
-        rest = [cell.rjust(width) for cell, width in zip(cells[1:], wide[1:], strict=True)]
+        align = str.ljust if grid.of_words else str.rjust
+        rest = [align(cell, width) for cell, width in zip(cells[1:], wide[1:], strict=True)]
         return "  ".join([f"  {cells[0].ljust(wide[0])}", *rest]).rstrip() + "\n"
 
     text, before = [line(head), "  " + "─" * (sum(wide) + 2 * len(wide) - 2) + "\n"], ""
@@ -165,12 +216,12 @@ def _aligned(grid: Grid) -> str:
 # --- Markdown ----------------------------------------------------------------------------------------
 
 
-def as_markdown(table: Table) -> str:
+def as_markdown(table: Sheet) -> str:
     """A Markdown table for each grid; the best is bold."""
     parts = [f"# {table.title}\n"] + ([f"\n**{table.warning}**\n"] if table.warning else [])
     for grid in table.grids:
-        head = grid.head()
-        parts += [f"\n## {grid.title}\n\n", _bar(head), _bar(["---", *["---:"] * (len(head) - 1)])]
+        head, side = grid.head(), "---" if grid.of_words else "---:"
+        parts += [f"\n## {grid.title}\n\n", _bar(head), _bar(["---", *[side] * (len(head) - 1)])]
         for section, label, cells in grid.body():
             parts.append(_bar([_joined(section, label), *(_bold(cell, "**{}**") for cell in cells)]))
     return "".join([*parts, *(f"\n{note}\n" for note in table.notes)])
@@ -200,14 +251,14 @@ def tex(text: str) -> str:
     return "".join(_TEX.get(letter, letter) for letter in text)
 
 
-def as_latex(table: Table) -> str:
+def as_latex(table: Sheet) -> str:
     """A ``tabular`` for each grid in a ``table``, for a document that loads booktabs."""
     parts = [f"% {table.title}\n"] + ([f"% {table.warning}\n"] if table.warning else [])
     for grid in table.grids:
-        head = grid.head()
+        head, side = grid.head(), "l" if grid.of_words else "r"
         caption = " ".join(filter(None, [f"{table.title}: {grid.title}.", table.warning]))
         parts += ["\\begin{table}\n\\centering\n", f"\\caption{{{tex(caption)}}}\n"]
-        parts += [f"\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}\n\\toprule\n", _row(map(tex, head))]
+        parts += [f"\\begin{{tabular}}{{l{side * (len(head) - 1)}}}\n\\toprule\n", _row(map(tex, head))]
         parts.append("\\midrule\n")
         for section, label, cells in grid.body():
             written = [_bold(Cell(tex(cell.text), cell.kind), "\\textbf{{{}}}") for cell in cells]
@@ -223,7 +274,7 @@ def _row(cells: Any) -> str:
 # --- CSV ---------------------------------------------------------------------------------------------
 
 
-def as_csv(table: Table) -> str:
+def as_csv(table: Sheet) -> str:
     """A line for each number, with the paper's."""
     file = StringIO()
     lines = list(table.lines())
@@ -236,13 +287,12 @@ def as_csv(table: Table) -> str:
 # --- HTML --------------------------------------------------------------------------------------------
 
 
-def as_html(grid: Grid) -> str:
+def as_html(grid: Part) -> str:
     """One grid as a ``table`` element; the cells carry their kind as a class."""
     head = "".join(f"<th>{escape(name)}</th>" for name in grid.head())
-    parts, before = (
-        [f"<table><caption>{escape(grid.title)}</caption><thead><tr>{head}</tr></thead><tbody>"],
-        "",
-    )
+    kind = ' class="words"' if grid.of_words else ""
+    caption = f"<caption>{escape(grid.title)}</caption>"
+    parts, before = [f"<table{kind}>{caption}<thead><tr>{head}</tr></thead><tbody>"], ""
     for section, label, cells in grid.body():
         if section != before:
             parts.append(f'<tr class="section"><th colspan="{len(cells) + 1}">{escape(section)}</th></tr>')
@@ -252,7 +302,7 @@ def as_html(grid: Grid) -> str:
     return "".join([*parts, "</tbody></table>"])
 
 
-FORMS: dict[str, Callable[[Table], str]] = {
+FORMS: dict[str, Callable[[Sheet], str]] = {
     "txt": as_text,
     "md": as_markdown,
     "tex": as_latex,

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from contig.experiments.caveats import not_comparable, protocol
-from contig.experiments.grids import Grid, Line, Table, as_html, slug
+from contig.experiments.grids import Grid, Line, Part, Sheet, Table, as_html, slug
 from contig.experiments.identity import code_version
 from contig.experiments.jobs import Job
 from contig.experiments.recipes import find_recipe
@@ -17,11 +17,13 @@ from contig.experiments.studies import FOCUS, Plan, Study
 from contig.models import model_class
 
 
-def report(plan: Plan, tables: Sequence[Table], pictures: Mapping[str, str], failures: Sequence[str]) -> str:
+def report(
+    plan: Plan, tables: Sequence[Table], glance: Sheet, pictures: Mapping[str, str], failures: Sequence[str]
+) -> str:
     """The page; ``pictures`` are ``svg`` elements by the names of their tables."""
     study = plan.study
     sections = {
-        "At a glance": _glance(tables),
+        "At a glance": _glance(tables, glance),
         **{table.title: _item(table, pictures.get(table.name, "")) for table in tables},
         "Streams": _streams(study),
         "Settings": _settings(plan),
@@ -60,7 +62,7 @@ def _facts(plan: Plan) -> list[str]:
 
 def hardware(plan: Plan) -> list[str]:
     """What the finished runs ran on."""
-    found = [_metrics(job)["hardware"] for job in [*plan.trainings, *plan.timings] if job.done]
+    found = [_metrics(job)["hardware"] for job in [*plan.trainings, *plan.timed] if job.done]
     return list(dict.fromkeys(found))
 
 
@@ -72,8 +74,8 @@ def _metrics(job: Job) -> dict[str, Any]:
 # --- parts -------------------------------------------------------------------------------------------
 
 
-def _glance(tables: Sequence[Table]) -> str:
-    """The paper's model on every stream, beside the paper's numbers."""
+def _glance(tables: Sequence[Table], glance: Sheet) -> str:
+    """The paper's model on every stream beside the paper's numbers, and what becomes of its claims."""
     grids = [grid for table in tables if table.name == "table2" for grid in table.grids]
     lines = [
         Line(f"{grid.title}, {line.section}", line.values)
@@ -81,12 +83,13 @@ def _glance(tables: Sequence[Table]) -> str:
         for line in grid.lines
         if line.label == FOCUS and line.section in SELECTIONS
     ]
-    if not lines:
-        return ""
-    return _wide(Grid(f"{FOCUS}: link prediction", "stream", grids[0].columns, tuple(lines)))
+    parts: list[Part] = [*glance.grids]
+    if lines:
+        parts.insert(0, Grid(f"{FOCUS}: link prediction", "stream", grids[0].columns, tuple(lines)))
+    return "".join(map(_wide, parts)) + (_list(glance.notes, "notes") if glance.grids else "")
 
 
-def _wide(grid: Grid) -> str:
+def _wide(grid: Part) -> str:
     return f'<div class="wide">{as_html(grid)}</div>'
 
 
@@ -103,10 +106,10 @@ def _list(lines: Iterable[str], kind: str = "") -> str:
 def _rows(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     top = "".join(f"<th>{escape(name)}</th>" for name in head)
     lines = "".join(
-        "<tr>" + "".join(f'<td class="word">{escape(str(cell))}</td>' for cell in row) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows
     )
-    return f'<div class="wide"><table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table></div>'
+    table = f'<table class="words"><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>'
+    return f'<div class="wide">{table}</div>'
 
 
 def _streams(study: Study) -> str:
@@ -118,7 +121,7 @@ def _streams(study: Study) -> str:
 
 def _settings(plan: Plan) -> str:
     """Each recipe once: what it says, and where it says so."""
-    known = {job.recipe.name: job for job in [*plan.trainings, *plan.timings]}
+    known = {job.recipe.name: job for job in [*plan.trainings, *plan.timed]}
     rows = []
     for job in known.values():
         recipe, train = job.recipe, job.recipe.config(job.seed).train
@@ -140,7 +143,7 @@ def _word(value: object) -> str:
 
 def _runs(plan: Plan) -> str:
     rows: list[Sequence[object]] = []
-    for job in [*plan.trainings, *plan.timings]:
+    for job in [*plan.trainings, *plan.timed]:
         if job.done:
             epochs = _metrics(job)["epochs"]
             seconds = sum(epoch["train_seconds"] for epoch in epochs)
@@ -159,12 +162,12 @@ STYLE = """
 --warnink:#ffd98a}}
 *{box-sizing:border-box}html{scroll-behavior:smooth}
 body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.6 system-ui,"Segoe UI",Helvetica,Arial,
-sans-serif;display:grid;grid-template-columns:16rem minmax(0,1fr)}
+sans-serif;display:grid;grid-template-columns:14rem minmax(0,1fr)}
 nav{position:sticky;top:0;align-self:start;height:100vh;overflow:auto;padding:2rem 1.25rem;
 border-right:1px solid var(--grid);font-size:.88rem}
 nav ol{list-style:none;margin:1rem 0 0;padding:0}nav li{margin:.35rem 0}
 a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
-main{padding:2.5rem clamp(1rem,4vw,4rem);max-width:76rem}
+main{padding:2.5rem clamp(1rem,2.5vw,4rem);max-width:80rem}
 h1{font-size:2rem;line-height:1.2;margin:0 0 .75rem;letter-spacing:-.02em}
 h2{font-size:1.35rem;margin:0 0 1rem;letter-spacing:-.01em}
 section{background:var(--card);border:1px solid var(--grid);border-radius:12px;padding:1.5rem 1.75rem;
@@ -176,14 +179,14 @@ margin:1.5rem 0;scroll-margin-top:1rem}
 vertical-align:middle;letter-spacing:.05em}
 .grids{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(31rem,100%),1fr));gap:0 2rem}
 .wide{overflow-x:auto;margin:0 0 1.25rem}
-table{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;min-width:50%}
+table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums;min-width:50%}
 caption{text-align:left;font-weight:600;padding:.25rem 0 .5rem}
-th,td{padding:.32rem .8rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
+th,td{padding:.3rem .6rem;text-align:right;white-space:nowrap;border-bottom:1px solid var(--grid)}
 thead th{color:var(--soft);font-weight:600;border-bottom:2px solid var(--grid)}
 th:first-child{text-align:left;position:sticky;left:0;background:var(--card)}
 tbody th{font-weight:500}tbody tr:hover td{background:var(--ground)}
 .section th{color:var(--accent);font-weight:600;padding-top:.9rem;font-size:.82rem;letter-spacing:.03em}
-td.word{text-align:left;white-space:normal}thead th+th{text-align:right}
+.words th,.words td{text-align:left}.words td{white-space:normal}.up,.down,.even{white-space:nowrap!important}
 .best{font-weight:700}.paper{color:var(--soft)}
 .up{color:var(--up);background:var(--upbg)}.down{color:var(--down);background:var(--downbg)}.even{color:var(--soft)}
 .notes{color:var(--soft);font-size:.88rem;padding-left:1.1rem;margin:.5rem 0 0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from contig.errors import ConfigError
 from contig.events import EventStream
 from contig.experiments.paper import paper
 from contig.files import replacing
+from contig.synthetic import synthetic
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,28 @@ def open_source(name: str, events: int | None, folder: Path) -> Source:
     if events is None or len(stream) <= events:
         return Source(known, stream, name)
     path = folder / f"{known.replace(':', '-')}-first-{events}.parquet"
+    return replace(_kept(known, stream[:events], path), whole=False)
+
+
+def watched(events: int, middle: int, folder: Path) -> Source:
+    """A synthetic stream with as many nodes as ``synthetic:MIDDLE``, watched until there are ``events``.
+
+    It is kept as a file in ``folder``; where ``events`` is ``middle``, it is the named stream itself.
+    """
+    name = f"synthetic:{events}"
+    if events == middle:
+        return Source(name, open_stream(name), name)
+    users = max(2, middle // 20)  # as the named stream has by default
+    span = 30 * 86_400.0 * events / middle
+    stream = synthetic(events, sources=users, destinations=max(10, users // 5), span=span)
+    return _kept(name, stream, folder / f"synthetic-{events}-watched.parquet")
+
+
+def _kept(name: str, stream: EventStream, path: Path) -> Source:
+    """The stream as a file."""
+    _write(stream, path)
     side = "--bipartite" if stream.bipartite else "--unipartite"
-    _write(stream[:events], path)
-    return Source(known, open_stream(path, bipartite=stream.bipartite), str(path), (side,), whole=False)
+    return Source(name, open_stream(path, bipartite=stream.bipartite), str(path), (side,))
 
 
 def _write(stream: EventStream, path: Path) -> None:

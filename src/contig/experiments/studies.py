@@ -20,7 +20,7 @@ from contig.experiments.jobs import plan as plan_jobs
 from contig.experiments.lineups import lineup
 from contig.experiments.paper import paper, shown_on
 from contig.experiments.recipes import Recipe, find_recipe
-from contig.experiments.sources import Source
+from contig.experiments.sources import Source, watched
 from contig.models import model_class
 from contig.splits import chronological_split
 
@@ -28,6 +28,7 @@ ITEMS = ("table2", "table3", "table4", "fig3", "fig4", "fig5", "fig6")
 FOCUS = "contig"  # the paper's model, of which Table 4, Fig. 5 and Fig. 6 are
 RIVAL = "tgn"  # what the paper measures its gains against
 FULL_MODEL = "nothing"  # is left out
+LONGER, LARGER = "same nodes", "more nodes"  # Fig. 6: why a stream has more events
 
 TASKS: Mapping[str, str] = {"table3": "classify", "fig3": "recommend", "fig4": "intervals"}
 
@@ -108,7 +109,7 @@ class Plan:
     lineups: dict[str, list[Job]] = field(default_factory=dict)  # by stream
     ablations: dict[str, list[Job]] = field(default_factory=dict)
     sweeps: dict[str, dict[str, list[Job]]] = field(default_factory=dict)  # by stream and option
-    timings: list[Job] = field(default_factory=list)  # to be alone on the machine
+    timings: dict[str, list[Job]] = field(default_factory=dict)  # by why their streams grow
     evaluations: dict[str, dict[str, list[Evaluation]]] = field(default_factory=dict)  # by item and stream
 
     @property
@@ -117,6 +118,11 @@ class Plan:
         swept = [jobs for options in self.sweeps.values() for jobs in options.values()]
         groups: Iterable[list[Job]] = [*self.lineups.values(), *self.ablations.values(), *swept]
         return list({job.folder: job for jobs in groups for job in jobs}.values())
+
+    @property
+    def timed(self) -> list[Job]:
+        """Every timing once; each is to be alone on the machine."""
+        return list({job.folder: job for jobs in self.timings.values() for job in jobs}.values())
 
     @property
     def longest_first(self) -> list[Job]:
@@ -167,7 +173,7 @@ def make_plan(study: Study) -> Plan:
                     for option, values in study.scale.sweeps.items()
                 }
     if "fig6" in study.items:
-        plan.timings.extend(_timings(study))
+        plan.timings.update(_timings(study))
     return plan
 
 
@@ -238,9 +244,21 @@ def _evaluations(item: str, jobs: Sequence[Job], scale: Scale) -> list[Evaluatio
     return [Evaluation(job, TASKS[item], options) for job in jobs if model_class(job.recipe.model).learns]
 
 
-def _timings(study: Study) -> list[Job]:
-    names = [f"synthetic:{size}" for size in study.scale.sizes]
-    recipes = [r for name in names for r in lineup(name, open_stream(name), [FOCUS], study.scale.timing)]
+def _timings(study: Study) -> dict[str, list[Job]]:
+    """Streams that grow with time alone, and streams of one time that grow with their nodes.
+
+    Both have the stream of the middle size. With more nodes at a time fewer are common to the events of a
+    batch, up to a bound; where each is computed once, an event of a larger stream costs more until then.
+    """
+    sizes = study.scale.sizes
+    larger = [Source(name, open_stream(name), name) for name in (f"synthetic:{size}" for size in sizes)]
+    longer = [watched(size, sizes[len(sizes) // 2], study.out / "data") for size in sizes]
+    return {LONGER: _timed(study, longer), LARGER: _timed(study, larger)}
+
+
+def _timed(study: Study, sources: Sequence[Source]) -> list[Job]:
+    settings = study.scale.timing
+    recipes = [r for s in sources for r in lineup(s.file, s.stream, [FOCUS], settings, s.reading)]
     return _jobs(study, [replace(recipe, variant="timing") for recipe in recipes], seeds=1)
 
 

@@ -61,7 +61,10 @@ class Pair(NamedTuple):
 
 
 def curves(title: str, facts: Sequence[str], panels: Sequence[Panel], across: int = 3) -> Figure:
-    """Panels, ``across`` of them in a row, with one legend for all; no heading where there is no title."""
+    """Panels, ``across`` of them in a row, with one legend for all; no heading where there is no title.
+
+    More than three in a row are narrower.
+    """
     names = list(dict.fromkeys(c.name for panel in panels for c in panel.curves))
     looks = {name: _look(place) for place, name in enumerate(names)}
     with _places(title, facts, len(panels), 3.5, across) as (figure, places):
@@ -80,7 +83,8 @@ def _places(
     """An empty figure and its panels, one after the other, a few in a row."""
     across = min(across, max(1, count))
     down, top = math.ceil(count / across), 1 if title else 0
-    with new_figure(max(6.4, 4.4 * across), 0.6 + 0.7 * top + tall * down) as figure:
+    wide = max(6.4, 4.4 * across) if across <= 3 else 2.8 * across
+    with new_figure(wide, 0.6 + 0.7 * top + tall * down) as figure:
         grid = figure.add_gridspec(top + down, across, height_ratios=(*[0.62] * top, *[tall] * down))
         if title:
             draw_heading(figure.add_subplot(grid[0, :]), title, facts)

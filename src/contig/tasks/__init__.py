@@ -20,7 +20,7 @@ def measure(task: str, setting: Setting, **options: Any) -> dict[str, Any]:
     ``options`` are the keywords of that task's own ``measure``.
     """
     if task not in TASKS:
-        raise ConfigError(f"task={task!r} is not one that can be evaluated; use {', '.join(TASKS)}.")
+        raise ConfigError(unknown("task", task, TASKS))
     function = import_module(f"contig.tasks.{task}").measure
     known = [name for name in inspect.signature(function).parameters if name != "setting"]
     for name in options:

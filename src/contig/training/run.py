@@ -143,7 +143,7 @@ class Run:
         ``batch_size`` is the training's unless given. The run itself does not change.
         """
         train = self.config.train
-        size = batch_size or train.batch_size
+        size = train.batch_size if batch_size is None else batch_size
         here = self.state
         state = NodeState(here.blank, self.stream.num_nodes, here.device, on_host=here.on_host)
         state.restore(self.folder.load("best.pt")["state"])
@@ -174,6 +174,8 @@ class Run:
 
         "Now" is just after the last event. ``side`` is needed only where ids name nodes on both sides.
         """
+        if isinstance(nodes, str | int | np.integer):
+            raise ConfigError(f"nodes={nodes!r}: give a list of ids, [{nodes!r}] for a single one.")
         ids = np.arange(self.stream.num_nodes) if nodes is None else self._find(nodes, side)
         when = self._time(at)
         return self._embed(self.state_at(when), torch.from_numpy(ids), when)
@@ -183,8 +185,8 @@ class Run:
 
         Candidates are the destinations that were met by anyone before that time.
         """
-        if k < 1:
-            raise ConfigError(f"k={k}: ask for at least one recommendation.")
+        if not isinstance(k, int | np.integer) or k < 1:
+            raise ConfigError(f"k={k}: how many is a whole number of at least one.")
         source = torch.from_numpy(self._find([node], side="src")).to(self.history.device)
         when = self._time(at)
         state = self.state_at(when)
