@@ -24,7 +24,9 @@ def test_a_task_is_found_by_its_name(setting: Setting) -> None:
 
 
 def test_what_is_not_known_is_told(setting: Setting) -> None:
-    with pytest.raises(ConfigError, match=f"'links'.* Did you mean 'link'.* Known: {', '.join(sorted(TASKS))}"):
+    with pytest.raises(
+        ConfigError, match=f"'links'.* Did you mean 'link'.* Known: {', '.join(sorted(TASKS))}"
+    ):
         measure("links", setting)
     with pytest.raises(ConfigError, match=r"option of the task recommend 'candidate'.*'candidates'"):
         measure("recommend", setting, candidate=3)

@@ -400,7 +400,7 @@ def test_one_event_at_a_time_is_the_model_itself(run: Run) -> None:
 
 
 def test_unknown_tasks_and_negatives(run: Run) -> None:
-    with pytest.raises(ConfigError, match="Unknown task 'lnk'. Did you mean 'link'"):
+    with pytest.raises(ConfigError, match=r"Unknown task 'lnk'. Did you mean 'link'"):
         run.evaluate("lnk")
     with pytest.raises(ConfigError, match="Did you mean 'historical'"):
         run.evaluate(negatives="historic")  # type: ignore[arg-type]
