@@ -17,7 +17,7 @@ import typer
 from commands import Answer
 
 from contig.cli import app
-from contig.experiments import figures, studies
+from contig.experiments import figures, identity, studies
 from contig.experiments import jobs as working
 from contig.experiments.jobs import Job
 from contig.experiments.studies import ITEMS, QUICK
@@ -103,6 +103,7 @@ def test_all_of_it_small(
     assert again.out == answer.out
     assert not list(made.glob("*.png"))  # where nothing is drawn no picture of another time stays
     _goes_on(commands, visits, made)
+    _knows_what_other_code_did(visits, made, monkeypatch)
 
 
 def _agrees_with_the_runs(made: Path) -> None:
@@ -132,6 +133,20 @@ def _goes_on(commands: list[list[str]], visits: Path, made: Path) -> None:
     done = [(command[0], Path(command[1]).name) for command in commands]
     assert done == [("resume", folder.name), ("evaluate", folder.name)]
     assert "tgn" in (made / "table2.txt").read_text()
+
+
+def _knows_what_other_code_did(visits: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = identity.code_version().rpartition("-")[2]
+    monkeypatch.setattr(identity, "code_version", lambda: "0.1.0-fedcba98")
+    told = [*COMMAND, "--datasets", visits, "--out", "made", "--only-done"]
+    without, counted = Answer(*told), Answer(*told, "--any-code")
+    assert "16 of the runs are there by another version of the code; --any-code counts them" in without.err
+    assert "Nothing of it is done" in without.out
+    assert "another version" not in counted.err
+    assert "Nothing of it is done" not in counted.out
+    page = (made / "report.html").read_text()
+    assert f"code {ours}" in page
+    assert "fedcba98" not in page
 
 
 def test_what_fails_is_told_and_keeps_no_other_from_being_shown(

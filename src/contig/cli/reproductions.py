@@ -119,6 +119,7 @@ def reproduce(
             as_paper=datasets is None,
         )
         plan = make_plan(study)
+    _tell_of_other_code(plan)
     failed = [] if only_done else _do(plan, device, at_once)
     tables, glance = _keep(plan, failed)
     if json:
@@ -130,6 +131,17 @@ def reproduce(
         console.error(line)
     if failed:
         raise typer.Exit(2)
+
+
+def _tell_of_other_code(plan: Plan) -> None:
+    """What was done before the code changed is not counted without a word."""
+    from contig.experiments.identity import finished_by_any_code
+
+    undone = [job.folder for job in [*plan.trainings, *plan.timed] if not job.done]
+    if others := sum(bool(finished_by_any_code(folder)) for folder in undone):
+        console.notice(
+            f"{others:,} of the runs are there by another version of the code; --any-code counts them"
+        )
 
 
 def _do(plan: Plan, device: str, at_once: int) -> list[str]:

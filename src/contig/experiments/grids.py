@@ -106,7 +106,7 @@ class Grid:
         best = "best" if self._is_best(line, column) else ""
         yield Cell(_written(value.here, digits, self.signed), best)
         if self._beside(column):
-            yield Cell(_written(value.paper, digits), "paper")
+            yield Cell(_written(value.paper, digits, self.signed), "paper")
             yield Cell(_written(Spread(value.difference, nan), digits, signed=True), value.verdict)
 
     def _is_best(self, line: Line, column: int) -> bool:

@@ -54,5 +54,16 @@ def run_folder(recipe: Recipe, seed: int, runs: Path, any_code: bool = False) ->
     ours = runs / f"{stem}-{code_version().rpartition('-')[2]}"
     if not any_code or (ours / "metrics.json").exists():
         return ours
-    others = [folder for folder in runs.glob(f"{stem}-*/") if (folder / "metrics.json").exists()]
+    others = finished_by_any_code(ours)
     return max(others, key=lambda folder: (folder / "metrics.json").stat().st_mtime, default=ours)
+
+
+def code_of(folder: Path) -> str:
+    """The checksum of the code that a run was made by."""
+    return folder.name.rpartition("-")[2]
+
+
+def finished_by_any_code(folder: Path) -> list[Path]:
+    """The finished runs that differ from a run's in nothing but their code."""
+    stem = folder.name.rpartition("-")[0]
+    return [other for other in folder.parent.glob(f"{stem}-*/") if (other / "metrics.json").exists()]

@@ -9,7 +9,7 @@ from typing import Any
 
 from contig.experiments.caveats import not_comparable, protocol
 from contig.experiments.grids import Grid, Line, Part, Sheet, Table, as_html, slug
-from contig.experiments.identity import code_version
+from contig.experiments.identity import code_of
 from contig.experiments.jobs import Job
 from contig.experiments.recipes import find_recipe
 from contig.experiments.rows import SELECTIONS
@@ -57,7 +57,9 @@ def _title(study: Study) -> str:
 def _facts(plan: Plan) -> list[str]:
     study = plan.study
     seeds = f"seeds 0 to {study.seeds - 1}" if study.seeds > 1 else "seed 0"
-    return [", ".join(source.name for source in study.sources), seeds, *hardware(plan), code_version()]
+    codes = {code_of(job.folder): None for job in [*plan.trainings, *plan.timed] if job.done}
+    names = ", ".join(source.name for source in study.sources)
+    return [names, seeds, *hardware(plan), *(f"code {code}" for code in codes)]
 
 
 def hardware(plan: Plan) -> list[str]:
