@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from studied import SCALE, planned
 
 from contig.experiments.caveats import not_comparable, protocol
@@ -20,8 +21,8 @@ def test_what_is_not_comparable(tmp_path: Path) -> None:
     assert "scope pair (paper: all)" in told
     assert "query_time zero (paper: absolute)" in told
     assert "activity" not in told
-    assert "synthetic" in told
-    assert "synthetic" not in " ".join(not_comparable(planned(tmp_path, "table2")))
+    assert "Fig. 6 uses synthetic" in told
+    assert "Fig. 6" not in " ".join(not_comparable(planned(tmp_path, "table2")))
 
 
 def test_what_only_one_stream_departs_in_is_told_with_it(tmp_path: Path) -> None:
@@ -33,6 +34,14 @@ def test_what_only_one_stream_departs_in_is_told_with_it(tmp_path: Path) -> None
     assert "activity on (mooc; paper: off)" in told
     assert "scope pair (wikipedia; paper: all)" in told
     assert "lr 0.0003 (paper: 0.0001)" in told
+
+
+@pytest.mark.parametrize("item", ["table4", "fig5", "fig6"])
+def test_departures_are_told_of_every_item_that_has_the_papers_model(item: str, tmp_path: Path) -> None:
+    [told] = [line for line in not_comparable(planned(tmp_path, item)) if "departs" in line]
+    assert "state_norm on (paper: off)" in told
+    for swept in ("horizon", "neighbors", "heads", "dim"):
+        assert swept not in told  # changed to see what that does
 
 
 def test_one_seed_and_a_small_scale_are_told(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
-from studied import fill, planned
+from studied import SECONDS, fill, planned
 
 from contig.experiments.figures import figure
-from contig.experiments.findings import tables
+from contig.experiments.findings import OPTIONS, tables
 from contig.experiments.grids import Table
 
 
@@ -75,14 +75,24 @@ def test_sweeps_have_a_row_for_each_stream_and_a_curve_for_each_selection(made: 
 def test_times_are_curves_over_training_events_and_their_laws(made: dict[str, Table]) -> None:
     found = figure(made["fig6"], None)
     assert found is not None
-    measured = [(70.0, 0.5), (140.0, 1.1), (280.0, 1.9)]
+    longer, larger = ([(0.7 * n, s) for n, s in seconds.items()] for seconds in SECONDS.values())
     points = drawn(found.axes[0])
-    assert points[:6] == measured * 2  # the same for both ways to grow
-    slope, offset = np.polyfit(*np.log(measured).T, 1)
-    fitted = [(x, np.exp(offset) * x**slope) for x, _ in measured]
-    assert points[6:9] == [pytest.approx(point) for point in fitted]
+    assert points[:6] == [pytest.approx(point) for point in longer + larger]
+    for measured, law in ((longer, points[6:9]), (larger, points[9:])):
+        slope, offset = np.polyfit(*np.log(measured).T, 1)
+        assert law == [pytest.approx((x, np.exp(offset) * x**slope)) for x, _ in measured]
     said = [text.get_text() for text in found.legends[0].get_texts()]
-    assert sum(text.startswith(("same nodes: time", "more nodes: time")) for text in said) == 2
+    assert [text.partition(" ~")[0] for text in said] == ["as many nodes: time", "more nodes: time", "fitted"]
+
+
+def test_in_a_row_of_sweeps_what_is_not_done_keeps_its_place(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "fig5"))
+    for job in plan.sweeps["wikipedia"]["heads"]:
+        (job.folder / "metrics.json").unlink(missing_ok=True)
+    [table] = tables(plan)
+    found = figure(table, None)
+    assert found is not None
+    assert [axes.get_title("left") for axes in found.axes[5:]] == [f"mooc: {s}" for s in OPTIONS.values()]
 
 
 def test_a_quick_one_says_so_and_an_empty_one_is_not_drawn(tmp_path: Path, made: dict[str, Table]) -> None:

@@ -156,9 +156,10 @@ def test_fig6(plan: Plan, made: dict[str, Table]) -> None:
     measured, laws = made["fig6"].grids
     for why, jobs in plan.timings.items():
         found = timings(jobs)
-        assert found == [(n, n // 5, 7 * n // 10, s) for n, s in SECONDS.items()]
+        assert found == [(n, n // 5, 7 * n // 10, s) for n, s in SECONDS[why].items()]
         lines = {line.label: line.values for line in measured.lines if line.section == why}
-        assert [v.here.mean for v in lines["200"]] == [140, 40, 1.1, pytest.approx(140 / 1.1)]
+        seconds = SECONDS[why][400]
+        assert [v.here.mean for v in lines["400"]] == [280, 80, seconds, pytest.approx(280 / seconds)]
         x, y = np.log([t.trained for t in found]), np.log([t.seconds for t in found])
         law = growth(found)
         assert law is not None

@@ -70,6 +70,15 @@ def test_verdicts(here: tuple[float, float], paper: tuple[float, float], verdict
     assert Value(Spread(*here), Spread(*paper)).verdict == verdict
 
 
+def test_where_more_is_not_better_nothing_is_up_or_down() -> None:
+    value = Value(Spread(1.2, 0.1), Spread(1.0, nan), 1)
+    kinds = []
+    for judged in (True, False):
+        [(_, _, cells)] = Grid("", "", ("x",), (Line("", (value,)),), judged=judged).body()
+        kinds.append(cells[2].kind)
+    assert kinds == ["up", ""]
+
+
 def test_differences_have_a_sign_and_nothing_is_less_than_nothing() -> None:
     values = tuple(Value(Spread(x, nan), Spread(x, nan), 1) for x in (0.25, -0.25, -0.001))
     grid = Grid("lead", "", ("a", "b", "c"), (Line("x", values),), signed=True)
@@ -97,7 +106,7 @@ def test_words_stand_in_every_form() -> None:
     [row] = csv.DictReader(StringIO(as_csv(SHEET)))
     assert (row["item"], row["section"], row["label"]) == ("claims", "one", "x|y")
     assert (row["paper"], row["here"], row["scale"]) == ("a & b", "<c>", "full")
-    assert '<td class="up">a &amp; b</td><td class="">&lt;c&gt;</td>' in as_html(SHEET.grids[0])
+    assert '<td class="up">a &amp; b</td><td>&lt;c&gt;</td>' in as_html(SHEET.grids[0])
 
 
 def test_markdown_is_read_back() -> None:

@@ -44,14 +44,16 @@ def test_the_beginning_of_a_stream(bipartite: bool, tmp_path: Path, monkeypatch:
 
 
 def test_a_stream_is_watched_for_longer_or_less_long(tmp_path: Path) -> None:
-    """The nodes stay, and so does the number of events in a day; the middle one is the named stream."""
+    """As many nodes, and as many events in a day; the middle one is the named stream."""
     middle = watched(2000, 2000, tmp_path)
     assert (middle.file, middle.reading) == ("synthetic:2000", ())
     assert middle.stream.fingerprint() == open_stream("synthetic:2000").fingerprint()
     for events in (500, 8000):
         source = watched(events, 2000, tmp_path)
         assert len(source.stream) == events
-        assert len(np.unique(source.stream.src)) == len(np.unique(middle.stream.src)) == 100
+        for side in ("src", "dst"):
+            nodes = [len(np.unique(getattr(s.stream, side))) for s in (source, middle)]
+            assert nodes[0] == pytest.approx(nodes[1], rel=0.15)  # unpopular ones may not occur
         days = (source.stream.t[-1] - source.stream.t[0]) / 86_400
         assert days == pytest.approx(30 * events / 2000, rel=0.1)
         assert open_stream(source.file, bipartite=True).fingerprint() == source.stream.fingerprint()

@@ -139,7 +139,7 @@ def test_the_longest_trainings_begin_first(tmp_path: Path) -> None:
 
 def test_timings_are_of_growing_streams_and_apart(tmp_path: Path) -> None:
     plan = make_plan(study("fig6", tmp_path))
-    longer, larger = plan.timings["same nodes"], plan.timings["more nodes"]
+    longer, larger = plan.timings["as many nodes"], plan.timings["more nodes"]
     assert [job.recipe.data for job in larger] == ["synthetic:100", "synthetic:200"]
     kept = str(tmp_path / "data/synthetic-100-watched.parquet")
     assert [job.recipe.data for job in longer] == [kept, "synthetic:200"]  # the middle one is both

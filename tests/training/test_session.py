@@ -174,8 +174,10 @@ def test_a_step_found_by_a_tensor_is_the_step_of_that_number(model: str, stream:
     assert tensors > 3
 
 
-def test_the_device_in_words() -> None:
-    assert hardware(CPU).endswith(("CPU, 1 thread", f"CPU, {torch.get_num_threads()} threads"))
+@pytest.mark.parametrize(("threads", "words"), [(1, "CPU, 1 thread"), (4, "CPU, 4 threads")])
+def test_the_device_in_words(threads: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    assert hardware(CPU).endswith(words)
 
 
 @pytest.mark.gpu

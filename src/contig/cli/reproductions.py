@@ -123,7 +123,7 @@ def reproduce(
     failed = [] if only_done else _do(plan, device, at_once)
     tables, glance = _keep(plan, failed)
     if json:
-        console.print_json([line for table in tables for line in table.lines()])
+        console.print_json([line for sheet in (*tables, glance) for line in sheet.lines()])
     else:
         _show([*tables, glance] if glance.grids else tables)
     console.notice(f"tables, figures and the report are in {folder / 'report.html'} and beside it")
@@ -160,19 +160,20 @@ def _told(failure: Failure[Any]) -> str:
 def _keep(plan: Plan, failed: Sequence[str]) -> tuple[list[Table], Sheet]:
     """Write tables, figures and the report."""
     from contig import plots
+    from contig.experiments.caveats import departures
     from contig.experiments.claims import claims
     from contig.experiments.figures import figure
     from contig.experiments.findings import tables
     from contig.experiments.grids import FORMS
-    from contig.experiments.report import report
+    from contig.experiments.report import hardware, report
 
-    made, pictures = tables(plan), {}
-    glance = claims(made)
+    made, machines, pictures = tables(plan), hardware(plan), {}
+    glance = claims(made, departures(plan))
     for sheet in (*made, glance):
         for ending, form in FORMS.items():
             _write(plan.study.out / f"{sheet.name}.{ending}", form(sheet))
     for table in made:
-        drawn = figure(table, _facts(plan, table))
+        drawn = figure(table, [_spread(plan, table), *machines])
         for picture in (plan.study.out / f"{table.name}.{ending}" for ending in ("png", "svg")):
             if drawn is None:
                 picture.unlink(missing_ok=True)  # of another time
@@ -184,12 +185,9 @@ def _keep(plan: Plan, failed: Sequence[str]) -> tuple[list[Table], Sheet]:
     return made, glance
 
 
-def _facts(plan: Plan, table: Table) -> list[str]:
-    from contig.experiments.report import hardware
-
+def _spread(plan: Plan, table: Table) -> str:
     seeds = 1 if table.name == "fig6" else plan.study.seeds
-    spread = f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed"
-    return [spread, *hardware(plan)]
+    return f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed"
 
 
 def _write(path: Path, text: str) -> None:

@@ -30,7 +30,7 @@ def figure(table: Table, facts: Sequence[str] | None) -> Figure | None:
     panels: dict[str, Callable[[Table], Iterator[Panel]]] = {
         **{"fig3": _recalls, "fig4": _intervals, "fig5": _sweeps, "fig6": _times},
     }
-    drawn = [panel for panel in panels[table.name](table) if panel.curves]
+    drawn = [panel for panel in panels[table.name](table) if panel.curves or table.name == "fig5"]
     across = {"fig4": 2, "fig5": len(OPTIONS)}.get(table.name, 3)
     return curves(title, facts, drawn, across) if drawn else None
 
@@ -91,7 +91,7 @@ def _intervals(table: Table) -> Iterator[Panel]:
 
 
 def _sweeps(table: Table) -> Iterator[Panel]:
-    """A row of panels for each stream."""
+    """A row of panels for each stream; one that has no curve yet keeps its place."""
     for grid in table.grids:
         for option, symbol in OPTIONS.items():
             lines = [line for line in grid.lines if line.section == option]
@@ -105,7 +105,7 @@ def _sweeps(table: Table) -> Iterator[Panel]:
 
 
 def _times(table: Table) -> Iterator[Panel]:
-    """The two ways to grow in one panel, each with its law."""
+    """The two ways to grow in one panel, and their laws."""
     drawn, laws = [], []
     for why in dict.fromkeys(line.section for grid in table.grids[:1] for line in grid.lines):
         lines = [line for line in table.grids[0].lines if line.section == why]

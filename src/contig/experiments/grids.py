@@ -1,7 +1,8 @@
 """Tables of numbers beside the paper's, written as text, Markdown, LaTeX, CSV and HTML.
 
 Every form but CSV shows the same cells: of each measure what was found here and, where the paper has it,
-the paper's number and the difference. CSV has a line for each number, as exact as it is.
+the paper's number and the difference. CSV has a line for each number, as exact as it is, or for each line of
+words.
 """
 
 from __future__ import annotations
@@ -87,6 +88,7 @@ class Grid:
     digits: tuple[int, ...] = ()  # of each column; 2 unless said
     rank: bool = False  # whether the highest of a section is marked
     signed: bool = False  # whether the numbers are differences
+    judged: bool = True  # whether more than the paper's is better
     of_words = False
 
     def head(self) -> list[str]:
@@ -107,7 +109,8 @@ class Grid:
         yield Cell(_written(value.here, digits, self.signed), best)
         if self._beside(column):
             yield Cell(_written(value.paper, digits, self.signed), "paper")
-            yield Cell(_written(Spread(value.difference, nan), digits, signed=True), value.verdict)
+            verdict = value.verdict if self.judged else ""
+            yield Cell(_written(Spread(value.difference, nan), digits, signed=True), verdict)
 
     def _is_best(self, line: Line, column: int) -> bool:
         task = line.section.partition(",")[0]  # rules compete in a section beside
@@ -275,7 +278,7 @@ def _row(cells: Any) -> str:
 
 
 def as_csv(table: Sheet) -> str:
-    """A line for each number, with the paper's."""
+    """A line for each number with the paper's, or for each line of words."""
     file = StringIO()
     lines = list(table.lines())
     writer = csv.DictWriter(file, list(lines[0]) if lines else [], lineterminator="\n")
@@ -297,9 +300,14 @@ def as_html(grid: Part) -> str:
         if section != before:
             parts.append(f'<tr class="section"><th colspan="{len(cells) + 1}">{escape(section)}</th></tr>')
             before = section
-        columns = "".join(f'<td class="{cell.kind}">{escape(cell.text)}</td>' for cell in cells)
+        columns = "".join(_cell(cell) for cell in cells)
         parts.append(f"<tr><th>{escape(label)}</th>{columns}</tr>")
     return "".join([*parts, "</tbody></table>"])
+
+
+def _cell(cell: Cell) -> str:
+    kind = f' class="{cell.kind}"' if cell.kind else ""
+    return f"<td{kind}>{escape(cell.text)}</td>"
 
 
 FORMS: dict[str, Callable[[Sheet], str]] = {

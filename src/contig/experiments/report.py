@@ -188,7 +188,8 @@ thead th{color:var(--soft);font-weight:600;border-bottom:2px solid var(--grid)}
 th:first-child{text-align:left;position:sticky;left:0;background:var(--card)}
 tbody th{font-weight:500}tbody tr:hover td{background:var(--ground)}
 .section th{color:var(--accent);font-weight:600;padding-top:.9rem;font-size:.82rem;letter-spacing:.03em}
-.words th,.words td{text-align:left}.words td{white-space:normal}.up,.down,.even{white-space:nowrap!important}
+.words th,.words td{text-align:left}.words td{white-space:normal}
+.words td:is(.up,.down,.even){white-space:nowrap}
 .best{font-weight:700}.paper{color:var(--soft)}
 .up{color:var(--up);background:var(--upbg)}.down{color:var(--down);background:var(--downbg)}.even{color:var(--soft)}
 .notes{color:var(--soft);font-size:.88rem;padding-left:1.1rem;margin:.5rem 0 0}

@@ -75,16 +75,15 @@ def open_source(name: str, events: int | None, folder: Path) -> Source:
 
 
 def watched(events: int, middle: int, folder: Path) -> Source:
-    """A synthetic stream with as many nodes as ``synthetic:MIDDLE``, watched until there are ``events``.
+    """A synthetic stream with as many nodes as ``synthetic:MIDDLE``, and as many events in a day.
 
     It is kept as a file in ``folder``; where ``events`` is ``middle``, it is the named stream itself.
     """
     name = f"synthetic:{events}"
     if events == middle:
         return Source(name, open_stream(name), name)
-    users = max(2, middle // 20)  # as the named stream has by default
-    span = 30 * 86_400.0 * events / middle
-    stream = synthetic(events, sources=users, destinations=max(10, users // 5), span=span)
+    sources, span = max(2, middle // 20), 30 * 86_400.0  # as the named stream has by default
+    stream = synthetic(events, sources=sources, span=span * events / middle)
     return _kept(name, stream, folder / f"synthetic-{events}-watched.parquet")
 
 

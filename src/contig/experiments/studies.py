@@ -28,7 +28,7 @@ ITEMS = ("table2", "table3", "table4", "fig3", "fig4", "fig5", "fig6")
 FOCUS = "contig"  # the paper's model, of which Table 4, Fig. 5 and Fig. 6 are
 RIVAL = "tgn"  # what the paper measures its gains against
 FULL_MODEL = "nothing"  # is left out
-LONGER, LARGER = "same nodes", "more nodes"  # Fig. 6: why a stream has more events
+LONGER, LARGER = "as many nodes", "more nodes"  # Fig. 6: what a stream with more events has
 
 TASKS: Mapping[str, str] = {"table3": "classify", "fig3": "recommend", "fig4": "intervals"}
 
@@ -109,7 +109,7 @@ class Plan:
     lineups: dict[str, list[Job]] = field(default_factory=dict)  # by stream
     ablations: dict[str, list[Job]] = field(default_factory=dict)
     sweeps: dict[str, dict[str, list[Job]]] = field(default_factory=dict)  # by stream and option
-    timings: dict[str, list[Job]] = field(default_factory=dict)  # by why their streams grow
+    timings: dict[str, list[Job]] = field(default_factory=dict)  # by how their streams grow
     evaluations: dict[str, dict[str, list[Evaluation]]] = field(default_factory=dict)  # by item and stream
 
     @property
@@ -245,7 +245,7 @@ def _evaluations(item: str, jobs: Sequence[Job], scale: Scale) -> list[Evaluatio
 
 
 def _timings(study: Study) -> dict[str, list[Job]]:
-    """Streams that grow with time alone, and streams of one time that grow with their nodes.
+    """Streams that last longer the more events they have, and streams of one time with more nodes.
 
     Both have the stream of the middle size. With more nodes at a time fewer are common to the events of a
     batch, up to a bound; where each is computed once, an event of a larger stream costs more until then.

@@ -83,8 +83,7 @@ def _places(
     """An empty figure and its panels, one after the other, a few in a row."""
     across = min(across, max(1, count))
     down, top = math.ceil(count / across), 1 if title else 0
-    wide = max(6.4, 4.4 * across) if across <= 3 else 2.8 * across
-    with new_figure(wide, 0.6 + 0.7 * top + tall * down) as figure:
+    with new_figure(max(6.4, min(4.4 * across, 14.0)), 0.6 + 0.7 * top + tall * down) as figure:
         grid = figure.add_gridspec(top + down, across, height_ratios=(*[0.62] * top, *[tall] * down))
         if title:
             draw_heading(figure.add_subplot(grid[0, :]), title, facts)

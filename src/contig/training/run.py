@@ -186,7 +186,7 @@ class Run:
         Candidates are the destinations that were met by anyone before that time.
         """
         if not isinstance(k, int | np.integer) or k < 1:
-            raise ConfigError(f"k={k}: how many is a whole number of at least one.")
+            raise ConfigError(f"k={k}: ask for a whole number of recommendations, at least one.")
         source = torch.from_numpy(self._find([node], side="src")).to(self.history.device)
         when = self._time(at)
         state = self.state_at(when)
