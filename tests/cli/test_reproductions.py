@@ -171,6 +171,34 @@ def test_what_fails_is_told_and_keeps_no_other_from_being_shown(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
+        (["table4", "--models", "tgn"], "table4: of contig alone, whatever --models says"),
+        (["fig6", "--models", "contig"], "fig6: of synthetic streams, whatever --datasets says"),
+        (["table3", "--models", "tgn"], "table3: no labels in plain"),
+    ],
+)
+def test_what_does_not_apply_is_told(words: list[str], told: str, here: Path, light: None) -> None:
+    (here / "plain.csv").write_text("src,dst,t\n" + "".join(f"{i % 5},{7 + i % 3},{i}\n" for i in range(60)))
+    wanted = ["reproduce", *words, "--quick", "--only-done", "--datasets", "plain.csv"]
+    assert told in Answer(*wanted).err
+
+
+def test_an_interruption_is_told_once_with_the_way_on(
+    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, light: None
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(working, "_run", stop)
+    answer = Answer("reproduce", "table2", *COMMAND[2:], "--datasets", visits, "--out", "made")
+    assert answer.code == 130
+    assert "the same command goes on from here" in answer.err
+    assert "--only-done" in answer.err
+    assert "failed" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
         (["table9"], "Unknown table or figure 'table9'"),
         (["table2", "--models", "tng"], "Did you mean 'tgn'"),
         (["table2", "--datasets", "mok"], "Did you mean 'mooc'"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from studied import SCALE, planned
 
-from contig.experiments.caveats import not_comparable, protocol
+from contig.experiments.caveats import not_comparable, protocol, reading
 
 
 def test_what_is_not_comparable(tmp_path: Path) -> None:
@@ -42,6 +42,14 @@ def test_departures_are_told_of_every_item_that_has_the_papers_model(item: str, 
     assert "state_norm on (paper: off)" in told
     for swept in ("horizon", "neighbors", "heads", "dim"):
         assert swept not in told  # changed to see what that does
+
+
+def test_the_page_has_it_all(tmp_path: Path) -> None:
+    plan = planned(tmp_path)
+    page = reading(plan)
+    for line in (*protocol(plan.study), *not_comparable(plan)):
+        assert f"\n- {line}\n" in page
+    assert page.count("\n# ") + page.startswith("# ") == 2
 
 
 def test_one_seed_and_a_small_scale_are_told(tmp_path: Path) -> None:

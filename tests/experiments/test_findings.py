@@ -130,7 +130,7 @@ def test_fig3_and_the_gain(plan: Plan, made: dict[str, Table]) -> None:
     gain = value(gains, "mooc", "gain")
     assert gain.here.mean == pytest.approx(100 * (np.mean(at_5["contig"]) / np.mean(at_5["tgn"]) - 1))
     assert gain.paper.mean == 110.51
-    assert any("Read from the paper's figure: none" in note for note in made["fig3"].notes)
+    assert any("were not read off" in note for note in made["fig3"].notes)
 
 
 def test_fig4_and_the_lead(plan: Plan, made: dict[str, Table]) -> None:
@@ -179,6 +179,25 @@ def test_nothing_but_saved_results_is_used(plan: Plan, monkeypatch: pytest.Monke
     monkeypatch.setattr(datasets, "open_stream", lambda *_, **__: pytest.fail("that is no saved result"))
     monkeypatch.setattr(events, "load_stream", lambda *_, **__: pytest.fail("that is no saved result"))
     assert repr(tables(plan)) == repr(before)
+
+
+def test_tables_tell_who_was_measured_on_fewer_events(tmp_path: Path) -> None:
+    for name in ("table2", "fig3", "fig4"):
+        for models, known in ((("contig", "gae", "ctdne"), True), (("contig", "tgn"), False)):
+            [table] = tables(planned(tmp_path, name, models=models))
+            assert (
+                any(note.startswith("gae, ctdne: only the nodes of training") for note in table.notes)
+                == known
+            )
+
+
+def test_table3_tells_how_many_labels_there_are(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "table3"))
+    for one in plan.evaluations["table3"]["mooc"]:
+        found = json.loads(one.file.read_text())
+        write_json(one.file, {**found, "labels": {"test": {"positives": 12, "events": 3456}}})
+    [table] = tables(plan)
+    assert "Test events with label 1: 12 of 3,456 on mooc." in table.notes
 
 
 def test_what_is_not_done_is_left_out(tmp_path: Path) -> None:

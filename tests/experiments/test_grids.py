@@ -70,6 +70,20 @@ def test_verdicts(here: tuple[float, float], paper: tuple[float, float], verdict
     assert Value(Spread(*here), Spread(*paper)).verdict == verdict
 
 
+def test_rules_compete_for_the_best_place_wherever_they_stand() -> None:
+    for task in ("", "inductive"):
+        lines = tuple(
+            Line(name, (Value(Spread(x, nan), seeds=1),), section)
+            for name, x, section in (
+                ("a", 1, task),
+                ("b", 2, f"{task}, rules".removeprefix(", ")),
+                ("c", 3, "other"),
+            )
+        )
+        kinds = [cells[0].kind for _, _, cells in Grid("", "", ("x",), lines, rank=True).body()]
+        assert kinds == ["", "best", ""]
+
+
 def test_where_more_is_not_better_nothing_is_up_or_down() -> None:
     value = Value(Spread(1.2, 0.1), Spread(1.0, nan), 1)
     kinds = []
@@ -116,6 +130,8 @@ def test_markdown_is_read_back() -> None:
     assert plain == [HEAD, ["---", *["---:"] * 4], *ROWS] * 2
     assert "**94.08 ± 0.03**" in text
     assert "**QUICK: small**" in text
+    assert text.endswith("\nBold: the best of all.\n")
+    assert "Bold" not in as_markdown(SHEET)
 
 
 def test_latex_is_read_back() -> None:

@@ -134,6 +134,8 @@ def test_what_follows_from_a_job_comes_right_after_it_if_it_went_well(
         ("note: epoch 1\nerror: The loss is not a number.\n", 2, "The loss is not a number."),
         ("Traceback:\n  File x\nValueError: three\n\n", 1, "ValueError: three"),
         ("note: epoch 1", -9, "it was killed by signal 9 (out of memory?)"),
+        ("note: epoch 1", -2, "it was interrupted"),
+        ("error: interrupted", 130, "it was interrupted"),
     ],
 )
 def test_the_reason_is_what_the_training_said_last(
@@ -190,6 +192,16 @@ def test_every_training_is_told_its_share(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(Job, "command", lambda job, device: [sys.executable, "-c", program])
     assert run_jobs(alone(jobs), at_once=2) == []
     assert [job.log.read_text() for job in jobs] == ["threads 3\n"] * 2
+
+
+def test_an_interruption_is_no_failure_to_tell_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reaches the command itself, which says so; but the run is not done."""
+    jobs = plan(TWO, 1, tmp_path)
+    instead_of_training(monkeypatch, lambda command: 130 if "scope=all" in command else 1)
+    told: list[Work] = []
+    failed = run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: told.append(job))
+    assert [failure.job for failure in failed] == jobs
+    assert told == jobs[:1]
 
 
 def test_after_an_interruption_nothing_new_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

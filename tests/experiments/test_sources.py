@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +42,11 @@ def test_the_beginning_of_a_stream(bipartite: bool, tmp_path: Path, monkeypatch:
     again = open_stream(source.file, bipartite=source.reading == ("--bipartite",))
     assert again.fingerprint() == cut.fingerprint()  # what the runs will read
     assert open_source("x", 50, tmp_path).stream is whole
+    os.utime(source.file, (1, 1))
+    open_source("x", 30, tmp_path)
+    assert Path(source.file).stat().st_mtime == 1  # what has not changed is not written again
+    Path(source.file).write_bytes(b"something else")
+    assert open_source("x", 30, tmp_path).stream.fingerprint() == cut.fingerprint()
 
 
 def test_a_stream_is_watched_for_longer_or_less_long(tmp_path: Path) -> None:

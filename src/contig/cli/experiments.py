@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,17 +75,18 @@ def work_through(
     """Do what is not done, with a bar and a line for each that ends; those that failed."""
     from contig.experiments.jobs import run_jobs
 
-    waiting = sum(not work.done for chain in chains for work in chain)
+    waiting, count = sum(not work.done for chain in chains for work in chain), itertools.count(1)
 
     def ended(work: Work, reason: str | None) -> None:
         advance(1)
-        console.notice(f"{work.name}: {work.told() if reason is None else f'failed: {reason}'}")
+        told = work.told() if reason is None else f"failed: {reason}"
+        console.notice(f"{next(count)} of {waiting}, {work.name}: {told}")
 
     try:
         with console.bar(what, waiting) as advance:
             return run_jobs(chains, device=device, at_once=at_once, ended=ended)
     except KeyboardInterrupt:
-        console.notice("nothing is lost: the same command goes on from here")
+        console.notice("interrupted; nothing is lost: the same command goes on from here")
         raise
 
 

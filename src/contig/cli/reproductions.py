@@ -16,7 +16,7 @@ from contig.cli.folders import Device
 if TYPE_CHECKING:
     from contig.experiments.grids import Sheet, Table
     from contig.experiments.jobs import Failure
-    from contig.experiments.studies import Plan
+    from contig.experiments.studies import Plan, Study
 
 app = typer.Typer()
 
@@ -27,7 +27,7 @@ QUICK_SEEDS, FULL_SEEDS = 1, 3
     epilog=console.examples(
         ("contig reproduce all --quick", "all of it, small; minutes on two cores"),
         ("contig reproduce table2 --datasets mooc --models contig,tgn", "a part of one"),
-        ("contig reproduce all --at-once 9 --device cuda", "the real thing on a GPU"),
+        ("contig reproduce all --at-once 8 --device cuda", "the real thing on a GPU"),
         ("contig reproduce all --only-done", "what there is so far"),
     )
 )
@@ -103,7 +103,10 @@ def reproduce(
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     items, names = chosen_items(what), tuple(chosen_models(models, rules))
     if not configs.is_dir():
-        console.notice(f"--configs {configs} is no folder: every model trains under its own defaults")
+        console.notice(
+            f"--configs {configs} is no folder: every model trains under its own defaults, not under the "
+            "published settings, which are in the repository's configs"
+        )
     wanted = at_hand() if datasets is None else named_sources(datasets)
     with console.status("reading the streams"):
         sources = tuple(open_source(name, scale.events, folder / "data") for name in wanted)
@@ -119,8 +122,13 @@ def reproduce(
             as_paper=datasets is None,
         )
         plan = make_plan(study)
+    _tell_what_does_not_apply(study, datasets)
     _tell_of_other_code(plan)
-    failed = [] if only_done else _do(plan, device, at_once)
+    try:
+        failed = [] if only_done else _do(plan, device, at_once)
+    except KeyboardInterrupt:
+        console.notice("what is done so far is shown by the same command with --only-done")
+        raise
     tables, glance = _keep(plan, failed)
     if json:
         console.print_json([line for sheet in (*tables, glance) for line in sheet.lines()])
@@ -131,6 +139,20 @@ def reproduce(
         console.error(line)
     if failed:
         raise typer.Exit(2)
+
+
+def _tell_what_does_not_apply(study: Study, datasets: str | None) -> None:
+    """Wishes that an item cannot fulfil."""
+    from contig.experiments.studies import FOCUS
+
+    own = [item for item in study.items if item in ("table4", "fig5", "fig6")]
+    if own and FOCUS not in study.models:
+        console.notice(f"{', '.join(own)}: of {FOCUS} alone, whatever --models says")
+    if "fig6" in study.items and datasets is not None:
+        console.notice("fig6: of synthetic streams, whatever --datasets says")
+    unlabelled = [source.name for source in study.sources if not source.labelled]
+    if "table3" in study.items and len(unlabelled) == len(study.sources):
+        console.notice(f"table3: no labels in {', '.join(unlabelled)}")
 
 
 def _tell_of_other_code(plan: Plan) -> None:
@@ -160,7 +182,7 @@ def _told(failure: Failure[Any]) -> str:
 def _keep(plan: Plan, failed: Sequence[str]) -> tuple[list[Table], Sheet]:
     """Write tables, figures and the report."""
     from contig import plots
-    from contig.experiments.caveats import departures
+    from contig.experiments.caveats import departures, reading
     from contig.experiments.claims import claims
     from contig.experiments.figures import figure
     from contig.experiments.findings import tables
@@ -181,6 +203,7 @@ def _keep(plan: Plan, failed: Sequence[str]) -> tuple[list[Table], Sheet]:
                 plots.save(drawn, picture)
         if (bare := figure(table, None)) is not None:
             pictures[table.name] = plots.inline_svg(bare, table.name)
+    _write(plan.study.out / "reading.md", reading(plan))
     _write(plan.study.out / "report.html", report(plan, made, glance, pictures, failed))
     return made, glance
 

@@ -8,6 +8,18 @@ from typing import Any
 from contig.experiments.jobs import Job
 from contig.experiments.paper import paper
 from contig.experiments.studies import FOCUS, Plan, Study
+from contig.models import model_class
+
+
+def reading(plan: Plan) -> str:
+    """All of it as a page of Markdown."""
+    parts = {
+        "How it was measured": protocol(plan.study),
+        "What is not comparable, and why": not_comparable(plan),
+    }
+    return "\n".join(
+        f"# {title}\n\n" + "".join(f"- {line}\n" for line in lines) for title, lines in parts.items()
+    )
 
 
 def protocol(study: Study) -> list[str]:
@@ -41,6 +53,7 @@ def not_comparable(plan: Plan) -> list[str]:
     lines += [
         "The paper counts as transductive the events between nodes seen in training, and as new only nodes "
         "absent from it; here transductive is every test event, and a tenth of the nodes is hidden besides.",
+        *fewer_events(study),
         "Published inductive figures draw negatives among the destinations of the inductive events; here "
         "they are drawn among all destinations.",
         f"{_seeds(study)} here, {paper()['runs']} runs in the paper: the deviations are not equally certain.",
@@ -54,6 +67,17 @@ def not_comparable(plan: Plan) -> list[str]:
             "the machine, and how many nodes a step computes on how many there are."
         )
     return lines
+
+
+def fewer_events(study: Study) -> list[str]:
+    """Models that know no new node are not measured everywhere."""
+    names = [name for name in study.models if not model_class(name).inductive]
+    if not names:
+        return []
+    return [
+        f"{', '.join(names)}: only the nodes of training are known, so the figures are of the test events "
+        "between those, fewer than the others'."
+    ]
 
 
 def departures(plan: Plan) -> list[str]:

@@ -59,6 +59,9 @@ def claims(tables: Sequence[Table], notes: Sequence[str] = ()) -> Sheet:
     notes = (
         *notes,
         "Numbers differ where their difference exceeds both standard deviations together.",
+        f"{HOLDS}: all that a claim names differ as it says; {PARTLY}: some do; {OPEN}: none does, so it is "
+        f"neither shown nor refuted; {FAILS}: one differs the other way.",
+        f"{BETTER}: best of all, where the paper's is not; {NEITHER}: best neither here nor in the paper.",
         "A place is among the models that have a number here and in the paper; rules are not counted.",
         f"Close to linear is a power within {LINEAR:g} of 1.",
     )

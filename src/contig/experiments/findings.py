@@ -8,6 +8,7 @@ from math import isnan, nan
 from statistics import mean
 from typing import Any, NamedTuple
 
+from contig.experiments.caveats import fewer_events
 from contig.experiments.evaluations import Evaluation
 from contig.experiments.grids import DELTA, Grid, Line, Table, Value, percent, plain
 from contig.experiments.jobs import Job
@@ -27,7 +28,7 @@ OPTIONS = {
     "dim": "d",
     "time_dim": "d_T",
 }
-NO_FIGURE = "Read from the paper's figure: none; its text gives no more numbers than stand here."
+NO_FIGURE = "The paper's curves are a picture and were not read off; the numbers of its text stand here."
 
 
 class Measured(NamedTuple):
@@ -81,14 +82,17 @@ def _table(plan: Plan, name: str, title: str, grids: Iterable[Grid], notes: Sequ
     """A table of the grids that are not empty; where none is left it says so."""
     filled = tuple(grid for grid in grids if grid.lines)
     empty = () if filled else ("Nothing of it is done: no run, or no stream it can be measured on.",)
-    source = f"Beside: {paper()[name]['source']} of the paper."
+    source = f"In the paper: {paper()[name]['source']}."
     return Table(name, title, filled, (*empty, *notes, source), plan.study.scale.warning)
 
 
 def _seeds(plan: Plan) -> str:
-    seeds, theirs = plan.study.seeds, paper()["runs"]
-    ours = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else "One seed"
-    return f"{ours}; the paper's are over {theirs} runs. {DELTA}: here less the paper's."
+    seeds = plan.study.seeds
+    return f"Mean ± standard deviation over {seeds} seeds." if seeds > 1 else "One seed."
+
+
+def _beside() -> str:
+    return f"{DELTA}: here less the paper's, which are means over {paper()['runs']} runs."
 
 
 # --- Table 2: link prediction ------------------------------------------------------------------------
@@ -101,7 +105,8 @@ def table2(plan: Plan) -> Table:
         rows = [row for row in collect(jobs) if row.seeds]
         lines = [line for task in SELECTIONS for line in _link_lines(stream, rows, task)]
         grids.append(Grid(stream, "model", tuple(LINK), tuple(lines), rank=True))
-    notes = ["AUC and AP in %, mean over batches, of the test events against random negatives.", _seeds(plan)]
+    notes = ["AUC and AP in %, mean over batches, of the test events against random negatives."]
+    notes += [_seeds(plan), _beside(), *fewer_events(plan.study)]
     return _table(plan, "table2", "Table 2: link prediction", grids, notes)
 
 
@@ -138,11 +143,18 @@ def table3(plan: Plan) -> Table:
         r["protocol"]["decoder_seeds"] for some in found.values() for one in some for r in one.results
     }
     notes = ["ROC AUC of the labels of the test events, %, by a decoder on the frozen embeddings."]
-    notes.append(_seeds(plan))
+    notes += [_seeds(plan), _beside(), *_labels(found)]
     if decoders:
         notes.append(f"A run's AUC is the mean of {max(decoders)} decoders; ± is over runs.")
     grid = Grid("streams with labels", "model", tuple(found), tuple(lines), rank=True)
     return _table(plan, "table3", "Table 3: dynamic node classification", [grid], notes)
+
+
+def _labels(found: Mapping[str, Sequence[Measured]]) -> list[str]:
+    """How many events there are to tell from the others."""
+    tests = {s: some[0].results[0].get("labels", {}).get("test") for s, some in found.items()}
+    counts = [f"{n['positives']:,} of {n['events']:,} on {s}" for s, n in tests.items() if n]
+    return [f"Test events with label 1: {', '.join(counts)}."] if counts else []
 
 
 def _class_value(some: Sequence[Measured], label: str, model: str, stream: str) -> Value:
@@ -173,7 +185,12 @@ def table4(plan: Plan) -> Table:
             lines.append(Line(label, tuple(values)))
         columns = tuple(f"AP {task}" for task in SELECTIONS)
         grids.append(Grid(stream, "left out", columns, tuple(lines), rank=True))
-    return _table(plan, "table4", "Table 4: ablations", grids, ["AP in %, mean over batches.", _seeds(plan)])
+    notes = ["AP in %, mean over batches.", _seeds(plan)]
+    notes.append(
+        f"{DELTA}: here less the paper's, which has no deviations, and whose full model has other figures in "
+        "this table than in Table 2."
+    )
+    return _table(plan, "table4", "Table 4: ablations", grids, notes)
 
 
 # --- Fig. 3: recommendation --------------------------------------------------------------------------
@@ -204,6 +221,7 @@ def fig3(plan: Plan) -> Table:
     notes = [
         "Recall@K and MRR in %: the true destination's rank among all destinations at the event's time.",
         _seeds(plan),
+        *fewer_events(plan.study),
         NO_FIGURE,
     ]
     return _table(plan, "fig3", "Fig. 3: temporal node recommendation", grids, notes)
@@ -232,7 +250,12 @@ def fig4(plan: Plan) -> Table:
         leads = [line for task in SELECTIONS for line in _lead(found, task)]
         grids.append(Grid(f"{stream}: {FOCUS} less {RIVAL}", "AP", SETS, tuple(leads), signed=True))
     notes = ["AP in %, from the events of the shortest absences to those of the longest."]
-    notes += [_seeds(plan), NO_FIGURE, f"The paper's claim: {paper()['fig4']['claim']}."]
+    notes += [
+        _seeds(plan),
+        *fewer_events(plan.study),
+        NO_FIGURE,
+        f"The paper's claim: {paper()['fig4']['claim']}.",
+    ]
     return _table(plan, "fig4", "Fig. 4: performance by interval", grids, notes)
 
 

@@ -58,6 +58,13 @@ class Cell(NamedTuple):
     kind: str = ""
 
 
+RULES = "rules"  # stand in a section beside, and compete all the same
+
+
+def _task(section: str) -> str:
+    return section.removesuffix(RULES).removesuffix(", ")
+
+
 class Part(Protocol):
     """What a sheet is made of."""
 
@@ -113,8 +120,8 @@ class Grid:
             yield Cell(_written(Spread(value.difference, nan), digits, signed=True), verdict)
 
     def _is_best(self, line: Line, column: int) -> bool:
-        task = line.section.partition(",")[0]  # rules compete in a section beside
-        rivals = [x.values[column].here.mean for x in self.lines if x.section.partition(",")[0] == task]
+        task = _task(line.section)
+        rivals = [x.values[column].here.mean for x in self.lines if _task(x.section) == task]
         known = [x for x in rivals if not isnan(x)]
         return self.rank and len(known) > 1 and line.values[column].here.mean == max(known)
 
@@ -227,7 +234,12 @@ def as_markdown(table: Sheet) -> str:
         parts += [f"\n## {grid.title}\n\n", _bar(head), _bar(["---", *[side] * (len(head) - 1)])]
         for section, label, cells in grid.body():
             parts.append(_bar([_joined(section, label), *(_bold(cell, "**{}**") for cell in cells)]))
-    return "".join([*parts, *(f"\n{note}\n" for note in table.notes)])
+    bold = ["Bold: the best of all."] if any("best" in _kinds(grid) for grid in table.grids) else []
+    return "".join([*parts, *(f"\n{note}\n" for note in (*table.notes, *bold))])
+
+
+def _kinds(grid: Part) -> set[str]:
+    return {cell.kind for _, _, cells in grid.body() for cell in cells}
 
 
 def _bar(cells: Sequence[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -75,6 +76,8 @@ class Job:
         return f"AP {100 * found['ap']:.2f}" if "ap" in found else "done"
 
 
+INTERRUPTED = "it was interrupted"
+
 W = TypeVar("W", bound=Work)
 
 
@@ -136,7 +139,8 @@ def run_jobs(
             with telling:
                 if reason is not None:
                     failures.append(Failure(work, reason))
-                ended(work, reason)
+                if reason != INTERRUPTED:  # Ctrl-C reaches all, and is told once
+                    ended(work, reason)
             if reason is not None and work is chain[0]:
                 return
 
@@ -185,6 +189,8 @@ def _reason(code: int, said: str) -> str:
     """Why a command ended so: what it says itself, in its last lines."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    if code in (-signal.SIGINT, 130):
+        return INTERRUPTED
     if code < 0:
         return f"it was killed by signal {-code}" + (" (out of memory?)" if code == -9 else "")
     return (errors or lines or [f"it ended with exit code {code} and said nothing"])[-1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -102,5 +103,8 @@ def _write(stream: EventStream, path: Path) -> None:
     table = pa.table(columns)
     if stream.edge_features is not None:
         table = table.append_column("features", pa.array(list(stream.edge_features)))
-    with replacing(path) as part:
-        pq.write_table(table, part)
+    content = BytesIO()
+    pq.write_table(table, content)
+    if not path.exists() or path.read_bytes() != content.getvalue():  # else it would look newer than its runs
+        with replacing(path) as part:
+            part.write_bytes(content.getvalue())

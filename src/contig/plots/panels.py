@@ -22,7 +22,7 @@ COLOURS = (
     *("#d47fa6", "#5b8c3e", "#4f6272", "#2aa7c4", "#a59a1c", "#3f3fa0"),
 )
 QUIET = "#a9b2bc"
-MARKERS = "osD^vPX<>hp8"
+MARKERS = "osD^vPX<>h*d"
 
 
 class Curve(NamedTuple):
@@ -101,8 +101,15 @@ def _line(curve: Curve, look: Mapping[str, Any]) -> dict[str, Any]:
     own = {**look, "markersize": 5.0, "linestyle": CUT_LINE if curve.dashed else "-"}
     if not curve.quiet:
         return own
-    size = 0.0 if curve.dashed else 4.0
-    return {**own, "color": QUIET, "linewidth": 1.1, "markersize": size, "zorder": 2}
+    size = 0.0 if curve.dashed else 4.5
+    return {
+        **own,
+        "color": QUIET,
+        "linewidth": 1.1,
+        "markersize": size,
+        "markerfacecolor": "white",
+        "zorder": 2,
+    }
 
 
 def _handle(curve: Curve, look: Mapping[str, Any]) -> Line2D:
