@@ -134,6 +134,7 @@ def test_recommendation(tgn: float, verdict: str, gat: float, best: str) -> None
         ((90, 90, 90, 90, 96), PARTLY, "in 1 of 5: 80-100%", HOLDS),
         ((90, 90, 90, 90, 90.9), OPEN, "in 0 of 5", OPEN),
         ((96, 90, 90, 90, 88), FAILS, "in 1 of 5: 0-20%", FAILS),
+        ((90, 90, 90, 90.9, 90.8), OPEN, "in 0 of 5", OPEN),
         ((92, 93, nan, 95, 96), HOLDS, "in 4 of 4: 0-20%, 20-40%, 60-80%, 80-100%", HOLDS),
     ],
 )
@@ -143,6 +144,29 @@ def test_intervals(ours: tuple[float, ...], every: str, sets: str, longest: str)
     assert (first.found, first.verdict) == (sets, every)
     assert second.found == f"{ours[3] - 90:+.2f} in 60-80%, {ours[4] - 90:+.2f} in 80-100%"
     assert second.verdict == longest
+
+
+def test_with_one_seed_nothing_is_judged() -> None:
+    alone = {"std": nan}
+    for ours in ((92, 93, 94, 95, 96), (96, 95, 94, 93, 92), (80, 80, 80, 80, 80)):
+        lines = (
+            Line("contig", values(*ours, **alone), "transductive"),
+            Line("tgn", values(*[90] * 5, **alone), "transductive"),
+        )
+        first, second = claimed("fig4", Grid("wikipedia", "model", SETS, lines))
+        assert (first.found, first.verdict, second.verdict) == ("not judged", ALONE, ALONE)
+    parts = tuple(
+        Line(name, (Value(Spread(here, nan), Spread(there, nan), 1),) * 2)
+        for name, here, there in (("without update", 10, 70), ("contig", 90, 75))
+    )
+    for claim in claimed("table4", Grid("mooc", "left out", ("a", "b"), parts)):
+        assert (claim.found, claim.verdict) == ("not judged", ALONE)
+    swept = tuple(
+        Line(label, values(mean, **alone), "dim")
+        for label, mean in (("d = 16", 10), ("d = 172", 50), ("d = 256", 90))
+    )
+    for claim in claimed("fig5", Grid("mooc", "value", ("a",), swept)):
+        assert (claim.found, claim.verdict) == ("not judged", ALONE)
 
 
 # --- the model's parts and options -------------------------------------------------------------------

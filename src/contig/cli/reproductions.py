@@ -25,7 +25,7 @@ QUICK_SEEDS, FULL_SEEDS = 1, 3
 
 @app.command(
     epilog=console.examples(
-        ("contig reproduce all --quick", "all of it, small; minutes on two cores"),
+        ("contig reproduce all --quick", "all of it, small; 17 minutes on two cores"),
         ("contig reproduce table2 --datasets mooc --models contig,tgn", "a part of one"),
         ("contig reproduce all --at-once 8 --device cuda", "the real thing on a GPU"),
         ("contig reproduce all --only-done", "what there is so far"),

@@ -29,6 +29,7 @@ KINDS = {
     ALONE: "even",
     FAILS: "down",
 }
+UNJUDGED = "not judged"  # without deviations
 LINEAR = 0.05  # an exponent so close to 1 is called close to linear
 FALLING = ("horizon", "neighbors")  # options of which the paper says that AP falls again
 
@@ -172,14 +173,17 @@ def _leads(where: str, pairs: Mapping[str, tuple[Spread, Spread]]) -> Iterator[C
     verdicts = {name: _above(*pairs[name]) for name in leads}
     above = [name for name, verdict in verdicts.items() if verdict == HOLDS]
     if leads:
-        found = f"in {len(above)} of {len(leads)}" + (f": {', '.join(above)}" if above else "")
         every = _all(list(verdicts.values()))
+        found = f"in {len(above)} of {len(leads)}" + (f": {', '.join(above)}" if above else "")
+        found = UNJUDGED if every == ALONE else found
         yield Claim(f"Fig. 4: AP above {RIVAL}'s in every set", where, "in all", found, every)
     if (last := SETS[-1]) in leads:
         most = max(leads, key=lambda name: leads[name])
         found = ", ".join(f"{leads[name]:+.2f} in {name}" for name in list(leads)[-2:])
         what = "Fig. 4: the lead is largest in the longest intervals"
-        yield Claim(what, where, f"in {last}", found, verdicts[last] if last == most else FAILS)
+        open_ones = [verdict for verdict in (verdicts[last], verdicts[most]) if verdict in (ALONE, OPEN)]
+        other = open_ones[0] if len(open_ones) == 2 else FAILS
+        yield Claim(what, where, f"in {last}", found, verdicts[last] if last == most else other)
 
 
 # --- the model's parts and options -------------------------------------------------------------------
@@ -195,12 +199,14 @@ def _ablations(table: Table) -> Iterator[Claim]:
             if full is None or not said:
                 continue
             verdicts = {name: _above(full.here, known[name].here) for name in said}
+            verdict = _all(list(verdicts.values()))
+            helped = [name for name in said if verdicts[name] == HOLDS]
             yield Claim(
                 "Table 4: without a part AP is lower",
                 f"{grid.title}, {task}",
                 _parts(said, len(known)),
-                _parts([name for name in said if verdicts[name] == HOLDS], len(known)),
-                _all(list(verdicts.values())),
+                UNJUDGED if verdict == ALONE else _parts(helped, len(known)),
+                verdict,
             )
 
 
@@ -229,7 +235,7 @@ def _sensitivity(table: Table) -> Iterator[Claim]:
             "Fig. 5: no other value is better than the paper's",
             where,
             ", ".join(chosen[option] for option in swept),
-            f"{', '.join(beaten)} is" if beaten else "none is",
+            UNJUDGED if alone else f"{', '.join(beaten)} is" if beaten else "none is",
             ALONE if alone else FAILS if beaten else HOLDS,
         )
         for what, end, options in (
@@ -243,7 +249,9 @@ def _sensitivity(table: Table) -> Iterator[Claim]:
             seen = [OPTIONS[option] for option, verdict in verdicts.items() if verdict == HOLDS]
             if verdicts:
                 said = ", ".join(OPTIONS[option] for option in verdicts)
-                yield Claim(what, where, said, ", ".join(seen) or "none", _all(list(verdicts.values())))
+                verdict = _all(list(verdicts.values()))
+                found = UNJUDGED if verdict == ALONE else ", ".join(seen) or "none"
+                yield Claim(what, where, said, found, verdict)
 
 
 def _growth(table: Table) -> Iterator[Claim]:
