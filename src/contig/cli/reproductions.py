@@ -25,7 +25,7 @@ QUICK_SEEDS, FULL_SEEDS = 1, 3
 
 @app.command(
     epilog=console.examples(
-        ("contig reproduce all --quick", "all of it, small; 17 minutes on two cores"),
+        ("contig reproduce all --quick", "all of it, small; a quarter of an hour"),
         ("contig reproduce table2 --datasets mooc --models contig,tgn", "a part of one"),
         ("contig reproduce all --at-once 8 --device cuda", "the real thing on a GPU"),
         ("contig reproduce all --only-done", "what there is so far"),
@@ -143,9 +143,9 @@ def reproduce(
 
 def _tell_what_does_not_apply(study: Study, datasets: str | None) -> None:
     """Wishes that an item cannot fulfil."""
-    from contig.experiments.studies import FOCUS
+    from contig.experiments.studies import FOCUS, OF_FOCUS
 
-    own = [item for item in study.items if item in ("table4", "fig5", "fig6")]
+    own = [item for item in study.items if item in OF_FOCUS]
     if own and FOCUS not in study.models:
         console.notice(f"{', '.join(own)}: of {FOCUS} alone, whatever --models says")
     if "fig6" in study.items and datasets is not None:

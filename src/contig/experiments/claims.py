@@ -12,7 +12,7 @@ from math import isnan
 from typing import NamedTuple
 
 from contig.experiments.findings import OPTIONS
-from contig.experiments.grids import Cell, Grid, Line, Sheet, Table, Value, Words
+from contig.experiments.grids import RULES, Cell, Grid, Line, Sheet, Table, Value, Words
 from contig.experiments.paper import paper, shown_on
 from contig.experiments.rows import SELECTIONS, Spread
 from contig.experiments.studies import FOCUS, RIVAL
@@ -143,7 +143,7 @@ def _recommendation(table: Table) -> Iterator[Claim]:
         line.label: line.values[0] for grid in table.grids if grid.columns == ("gain",) for line in grid.lines
     }
     for grid in _grids(table):
-        learned = {line.label: line.values[0].here for line in grid.lines if line.section != "rules"}
+        learned = {line.label: line.values[0].here for line in grid.lines if line.section != RULES}
         others = {name: found for name, found in learned.items() if name != FOCUS}
         if FOCUS not in learned or not others or any(isnan(s.mean) for s in learned.values()):
             continue
@@ -238,20 +238,23 @@ def _sensitivity(table: Table) -> Iterator[Claim]:
             UNJUDGED if alone else f"{', '.join(beaten)} is" if beaten else "none is",
             ALONE if alone else FAILS if beaten else HOLDS,
         )
-        for what, end, options in (
-            ("Fig. 5: AP rises up to the paper's value", 0, list(swept)),
-            ("Fig. 5: AP falls again behind it", -1, [option for option in swept if option in FALLING]),
-        ):
-            ends = {option: list(swept[option])[end] for option in options}
-            verdicts = {
-                o: _above(best[o], swept[o][label]) for o, label in ends.items() if label != chosen[o]
-            }
-            seen = [OPTIONS[option] for option, verdict in verdicts.items() if verdict == HOLDS]
-            if verdicts:
-                said = ", ".join(OPTIONS[option] for option in verdicts)
-                verdict = _all(list(verdicts.values()))
-                found = UNJUDGED if verdict == ALONE else ", ".join(seen) or "none"
-                yield Claim(what, where, said, found, verdict)
+        rises = {o: (best[o], first) for o, (first, *_) in _ends(swept) if first is not best[o]}
+        falls = {o: (best[o], last) for o, (*_, last) in _ends(swept) if last is not best[o] and o in FALLING}
+        yield from _slope("Fig. 5: AP rises up to the paper's value", where, rises)
+        yield from _slope("Fig. 5: AP falls again behind it", where, falls)
+
+
+def _ends(curves: Mapping[str, Mapping[str, Spread]]) -> Iterator[tuple[str, list[Spread]]]:
+    return ((option, list(curve.values())) for option, curve in curves.items())
+
+
+def _slope(what: str, where: str, pairs: Mapping[str, tuple[Spread, Spread]]) -> Iterator[Claim]:
+    """Whether AP is higher at the paper's value than at an end of the curve, for each option."""
+    verdicts = {OPTIONS[option]: _above(*pair) for option, pair in pairs.items()}
+    if verdicts:
+        verdict = _all(list(verdicts.values()))
+        seen = ", ".join(symbol for symbol, one in verdicts.items() if one == HOLDS) or "none"
+        yield Claim(what, where, ", ".join(verdicts), UNJUDGED if verdict == ALONE else seen, verdict)
 
 
 def _growth(table: Table) -> Iterator[Claim]:
