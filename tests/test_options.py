@@ -139,7 +139,7 @@ def test_every_model_s_options_explain_themselves_and_survive_json(name: str) ->
     ],
 )
 def test_values_out_of_range_are_refused(setting: dict[str, Any], words: str) -> None:
-    from contig.training.config import RunConfig
+    from contig.runs.config import RunConfig
 
     with pytest.raises(ConfigError, match=words):
         RunConfig.of("contig", setting)

@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from contig.datasets import load_dataset, open_stream
+    from contig.data.datasets import load_dataset, open_stream
+    from contig.data.events import EventStream
+    from contig.data.negatives import Negatives
+    from contig.data.readers import read_events
+    from contig.data.splits import chronological_split
     from contig.errors import ContigError
-    from contig.events import EventStream
     from contig.history import History
-    from contig.negatives import Negatives
-    from contig.readers import read_events
-    from contig.splits import chronological_split
+    from contig.runs.run import Run
     from contig.training.fit import fit, resume
-    from contig.training.run import Run
 
 # Names load on first use, so that `import contig` and `contig --help` do not wait for torch.
 _HOME = {
     "ContigError": "errors",
-    "EventStream": "events",
+    "EventStream": "data.events",
     "History": "history",
-    "Negatives": "negatives",
-    "chronological_split": "splits",
-    "load_dataset": "datasets",
-    "open_stream": "datasets",
-    "read_events": "readers",
+    "Negatives": "data.negatives",
+    "chronological_split": "data.splits",
+    "load_dataset": "data.datasets",
+    "open_stream": "data.datasets",
+    "read_events": "data.readers",
     "fit": "training.fit",
     "resume": "training.fit",
-    "Run": "training.run",
+    "Run": "runs.run",
 }
 
 __all__ = [

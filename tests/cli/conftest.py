@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from commands import COLUMNS, SET, START, Answer
+from support.commands import COLUMNS, SET, START, Answer
 
 from contig.cli import console
 from contig.training import fit as fitting

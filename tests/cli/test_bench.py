@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from commands import Answer
+from support.commands import Answer
 
 from contig.cli.bench import _command
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from commands import Answer
+from support.commands import Answer
 from typer.main import get_command
 
 from contig.cli import app

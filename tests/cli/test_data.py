@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from commands import Answer
 from matplotlib.image import imread
 from rich.console import Console
+from support.commands import Answer
 
 from contig import __version__, plots
 from contig.cli import console, data
-from contig.datasets import DATASETS
-from contig.events import EventStream
-from contig.summary import summarise
+from contig.data.datasets import DATASETS
+from contig.data.events import EventStream
+from contig.data.summary import summarise
 
 SRC = ["ann", "bob", "ann", "eve", "bob"]
 DST = ["page1", "page2", "page2", "page1", "page2"]

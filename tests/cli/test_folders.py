@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import Answer
+from support.commands import Answer
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from commands import Answer
+from support.commands import Answer
 
 from contig.models import MODELS
 
@@ -23,7 +23,7 @@ def test_the_options_of_a_model() -> None:
     options = {option["name"]: option for option in found["options"]}
     assert options["dim"]["default"] == 172
     assert options["scope"]["type"] == "pair | batch | all"
-    assert {option["name"] for option in found["training"]} >= {"epochs", "lr", "rule"}
+    assert {option["name"] for option in found["training"]} >= {"epochs", "lr", "holdout"}
     answer = Answer("models", "contig")
     assert "dim 172 width of embeddings; the paper's (int)" in answer.words
     assert "without none parts left out" in answer.words

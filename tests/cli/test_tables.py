@@ -6,8 +6,8 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from finished import finish
 from rich.console import Console
+from support.finished import finish
 
 from contig.cli import console, tables
 from contig.experiments.jobs import Failure, plan

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 import torch
-from commands import Answer
-from trained import TINY
+from support.commands import Answer
+from support.trained import TINY
 
-from contig.synthetic import synthetic
+from contig.data.synthetic import synthetic
+from contig.runs.run import Run
 from contig.tasks import classify
 from contig.training import fit as fitting
-from contig.training.run import Run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -50,7 +50,7 @@ def rule(tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
     """A rule on a stream without labels."""
     stream = synthetic(300, sources=20, destinations=9, seed=3)
     columns = type(stream).from_arrays(stream.src, stream.dst, stream.t, origin="bare")
-    out = tmp_path_factory.mktemp("runs") / "rule"
+    out = tmp_path_factory.mktemp("runs") / "holdout"
     fitting.fit(columns, "recency", out=out, show=False)
     return out
 
@@ -81,7 +81,9 @@ def test_ranks_for_people(run: Path) -> None:
     assert f"transductive contig {100 * found['mrr']:.2f} {recalls} {found['events']}" in answer.words
     assert "all 9 destinations but the other true ones" in answer.words
     assert "at each event's own time" in answer.words
-    assert "ties: mean of the best and the worst rank; batches of 30, new nodes by rule tgn" in answer.words
+    assert (
+        "ties: mean of the best and the worst rank; batches of 30, new nodes by holdout tgn" in answer.words
+    )
 
 
 def test_intervals_for_people(run: Path) -> None:
@@ -107,13 +109,13 @@ def test_labels_for_people(run: Path) -> None:
 
 def test_nothing_to_show_is_a_dash(rule: Path) -> None:
     """A set without events, as intervals that are nearly all equal leave them."""
-    from contig.cli import measures
+    from contig.cli import results as measures
 
     empty: dict[str, Any] = {"events": 0}
     result = {
         "model": "m",
         "batch_size": 9,
-        "protocol": {"rule": "tgn", "negatives": "random"},
+        "protocol": {"holdout": "tgn", "negatives": "random"},
         "intervals": {"0-20%": [0, 0.25], "20-40%": None},
         "transductive": {"0-20%": {"ap": 0.5, "auc": 0.25, "events": 3}, "20-40%": empty},
         "inductive": {"0-20%": empty, "20-40%": empty},

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from commands import COLUMNS, SET, Answer
-from trained import TINY, numbers
+from support.commands import COLUMNS, SET, Answer
+from support.trained import TINY, numbers
 
-from contig.readers import read_events
+from contig.data.readers import read_events
+from contig.runs.folder import RunFolder
+from contig.runs.run import Run
 from contig.training.fit import fit
-from contig.training.folder import RunFolder
-from contig.training.run import Run
 from contig.training.session import Session
 
 pytestmark = pytest.mark.usefixtures("light", "here")
@@ -39,7 +39,7 @@ def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
     assert numbers(answer.json["compare"]["edgebank"]) == numbers(rule.metrics)
     assert "epoch   1  loss" in answer.err
     assert [row["epoch"] for row in answer.json["epochs"]] == [1]
-    assert "note: rule tgn hides 17 of 196 training events" in answer.err
+    assert "note: holdout=tgn hides 17 of 196 training events" in answer.err
 
 
 def test_people_read_the_same_numbers(visits: Path) -> None:
@@ -70,13 +70,13 @@ def test_a_run_is_named_after_its_data(data: str, name: str, here: Path) -> None
 
 
 def test_a_recipe(visits: Path, here: Path) -> None:
-    settings = {**TINY, "epochs": 3, "seed": 5, "rule": "paper", "dropout": 0.2}
+    settings = {**TINY, "epochs": 3, "seed": 5, "holdout": "paper", "dropout": 0.2}
     recipe = {"data": str(visits), "settings": settings}
     (here / "recipe.json").write_text(json.dumps(recipe))
     options = ["--epochs", 1, "--set", "dropout=0.3", "--out", "run"]
     assert Answer("train", "--config", "recipe.json", *COLUMNS, *options).code == 0
     config = RunFolder("run").config()
-    assert (config.model, config.train.seed, config.train.rule) == ("contig", 5, "paper")
+    assert (config.model, config.train.seed, config.train.holdout) == ("contig", 5, "paper")
     assert (config.train.epochs, config.model_options.dropout) == (1, 0.3)  # the command line wins
     assert config.model_options.dim == TINY["dim"]
 
@@ -207,7 +207,7 @@ def test_evaluate_for_people(run: Path) -> None:
     found = Run.open(run).evaluate(negatives="historical")
     answer = Answer("evaluate", run, "--negatives", "historical")
     assert f"transductive contig {100 * found['transductive']['ap']:.2f}" in answer.words
-    assert "historical negatives, batches of 30, new nodes by rule tgn" in answer.words
+    assert "historical negatives, batches of 30, new nodes by holdout tgn" in answer.words
 
 
 @pytest.mark.parametrize(

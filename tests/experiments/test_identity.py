@@ -12,7 +12,7 @@ import pytest
 from contig.experiments import identity
 from contig.experiments.identity import code_version, run_folder
 from contig.experiments.recipes import Recipe
-from contig.training.config import RunConfig
+from contig.runs.config import RunConfig
 
 BASE = Recipe("mooc", "tgn", {"dim": 8}, fingerprint="one")
 

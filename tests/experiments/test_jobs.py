@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from finished import finish
+from support.finished import finish
 
 from contig.experiments import jobs as working
 from contig.experiments.evaluations import Evaluation

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from contig.data.events import EventStream
 from contig.errors import ConfigError
-from contig.events import EventStream
 from contig.experiments.lineups import chosen_models, lineup, span_of_test
 from contig.models import MODELS, model_class
 
-RULES = ["edgebank", "popularity", "recency"]
+HOLDOUTS = ["edgebank", "popularity", "recency"]
 
 
 def some_stream() -> EventStream:
@@ -25,12 +25,12 @@ def settings_of(given: dict[str, str], *models: str) -> dict[tuple[str, str], di
 
 
 def test_rules_stand_last_and_are_always_there() -> None:
-    assert chosen_models("tgn") == ["tgn", *RULES]
-    assert chosen_models("recency, jodie,tgn") == ["jodie", "tgn", "recency", *RULES[:2]]
+    assert chosen_models("tgn") == ["tgn", *HOLDOUTS]
+    assert chosen_models("recency, jodie,tgn") == ["jodie", "tgn", "recency", *HOLDOUTS[:2]]
     assert chosen_models("tgn", rules=False) == ["tgn"]
     assert chosen_models("edgebank,tgn", rules=False) == ["tgn", "edgebank"]
     learning = [name for name in MODELS if model_class(name).learns]
-    assert chosen_models("all") == [*learning, *RULES]
+    assert chosen_models("all") == [*learning, *HOLDOUTS]
     assert chosen_models("all", rules=False) == learning
 
 

@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from finished import finish
+from support.finished import finish
 
 from contig.experiments.jobs import Failure, plan
 from contig.experiments.recipes import Recipe

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from problems import Floats, dense, dense_latest, flow, partner_tensors, random_partners
+from support.problems import Floats, dense, dense_latest, flow, partner_tensors, random_partners
 from torch import Tensor
 from torch.func import functional_call
 

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from contig.layers import Rows, rows
+from contig.kernels import dispatch
+from contig.layers import Rows
 from contig.layers.rows import attend, take
 
 HEADS, QUERIES, K = 2, 5, 4
@@ -16,7 +17,7 @@ WIDTHS, TABLES = (7, 3), (6, 9)
 @pytest.fixture(params=["loops", "torch"])
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "torch":
-        monkeypatch.setattr(rows, "HAS_NUMBA", False)
+        monkeypatch.setattr(dispatch, "_enabled", False)
 
 
 @pytest.fixture(params=[1, 3])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from contig.kernels import dispatch
 from contig.layers import LogTimeEncoding, TimeEncoding, elapsed, time
 
 NOW = 1_700_000_000
@@ -16,7 +17,7 @@ NOW = 1_700_000_000
 @pytest.fixture(params=["loops", "torch"])
 def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "torch":
-        monkeypatch.setattr(time, "HAS_NUMBA", False)
+        monkeypatch.setattr(dispatch, "_enabled", False)
 
 
 @pytest.mark.usefixtures("route")

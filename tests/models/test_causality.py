@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from problems import (
+from support.problems import (
     CASES,
     COUPLED,
     UP_TO_THE_BATCH,
@@ -29,11 +29,11 @@ from problems import (
 )
 from torch import Tensor
 
-from contig.batches import schedule
-from contig.events import EventStream
+from contig.data.events import EventStream
+from contig.data.negatives import KINDS, Kind, Negatives
 from contig.history import Choice, History
 from contig.models import EventBatch, Model, NodeState
-from contig.negatives import KINDS, Kind, Negatives
+from contig.streaming.schedule import schedule
 from contig.tasks.link import LinkScorer
 
 Tampering = Callable[[EventStream, int, np.random.Generator], EventStream]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from problems import (
+from support.problems import (
     batch_of,
     dense_latest,
     flow,
@@ -24,13 +24,13 @@ from problems import (
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from contig.batches import schedule
+from contig.data.events import EventStream
 from contig.errors import ConfigError
-from contig.events import EventStream
 from contig.history import History
 from contig.layers.ode import FACTORS
 from contig.models import DataShape, NodeState
 from contig.models.contig import ConTIG
+from contig.streaming.schedule import schedule
 
 SCOPES = ["pair", "batch", "all"]
 NOW = 1_700_000_000

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from problems import (
+from support.problems import (
     CASES,
     FROZEN,
     TELLS_APART,
@@ -26,13 +26,13 @@ from problems import (
 )
 from torch import Tensor
 
-from contig.batches import schedule
+from contig.data.events import EventStream
 from contig.errors import ConfigError
-from contig.events import EventStream
 from contig.history import History
 from contig.models import MODELS, DataShape, EventBatch, Model, NodeState, model_class
 from contig.models.contract import distinct
-from contig.models.replay import Playback, replay
+from contig.streaming.replay import Playback, replay
+from contig.streaming.schedule import schedule
 
 EMBEDDING = [name for name in CASES if embeds(case(name, DataShape(0, None)))]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from problems import random_stream, shape_of, stream_of, tiny
+from support.problems import random_stream, shape_of, stream_of, tiny
 
 from contig.history import History
 from contig.models import DataShape
+from contig.models.bases.walks import learn_vectors, temporal_walks
 from contig.models.ctdne import joined
-from contig.models.walks import learn_vectors, temporal_walks
 
 SETTINGS: dict[str, Any] = {
     "walks": 3,

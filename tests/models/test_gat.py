@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from graphs import met_before, own_input
-from problems import random_stream, shape_of, tiny
+from support.graphs import met_before, own_input
+from support.problems import random_stream, shape_of, tiny
 from torch import Tensor
 from torch.nn.functional import elu, leaky_relu
 
-from contig.events import EventStream
+from contig.data.events import EventStream
 from contig.history import History
 
 

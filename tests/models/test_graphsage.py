@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-from graphs import met_before, own_input
-from problems import random_stream, shape_of, tiny
+from support.graphs import met_before, own_input
+from support.problems import random_stream, shape_of, tiny
 from torch import Tensor
 
-from contig.events import EventStream
+from contig.data.events import EventStream
 from contig.history import History
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-from problems import random_stream, run_over, stream_of
+from support.problems import random_stream, run_over, stream_of
+from support.twins import NOW, Twin, later_times, model_of, walked
 from torch import Tensor
-from twins import NOW, Twin, later_times, model_of, walked
 
 
 class Plain(Twin):

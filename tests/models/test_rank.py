@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from problems import CASES, COUPLED, case, random_stream, run_over, shape_of
+from support.problems import CASES, COUPLED, case, random_stream, run_over, shape_of
 from torch import Tensor
 
 from contig.history import History

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from problems import random_stream, shape_of, stream_of, tiny
+from support.problems import random_stream, shape_of, stream_of, tiny
+from support.twins import NOW, Twin, model_of
 from torch import Tensor
-from twins import NOW, Twin, model_of
 
 from contig.errors import ConfigError
 from contig.history import History

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from problems import batch_of, random_stream
+from support.problems import batch_of, random_stream
+from support.twins import NOW, Twin, later_times, model_of, walked
 from torch import Tensor, nn
-from twins import NOW, Twin, later_times, model_of, walked
 
-from contig.events import EventStream, NodeIds
+from contig.data.events import EventStream, NodeIds
 from contig.history import History
 from contig.models.tgn import TGN
 

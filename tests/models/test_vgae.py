@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from graphs import dense_convolution, dense_graph
-from problems import random_stream, shape_of, tiny
+from support.graphs import dense_convolution, dense_graph
+from support.problems import random_stream, shape_of, tiny
 from torch.distributions import Normal, kl_divergence
 
 from contig.history import History

@@ -39,7 +39,12 @@ def bars(axes: Axes) -> list[tuple[float, float, float]]:
 
 def test_models_are_ranked_and_marked() -> None:
     ranks, _ = panels(FIELD)
-    assert [label.get_text() for label in ranks.get_yticklabels()] == ["quick", "rule", "slow", "other rule"]
+    assert [label.get_text() for label in ranks.get_yticklabels()] == [
+        "quick",
+        "rule",
+        "slow",
+        "other rule",
+    ]
     assert ranks.get_ylim()[0] > ranks.get_ylim()[1]  # the first on top
     found = sorted((round(y), x, wide) for x, y, wide in bars(ranks))
     expected = [(0, 90, 0), (1, 80, 0), (1, 85, 0), (2, 65, 3), (2, 70, 2), (3, 50, 0), (3, 60, 0)]

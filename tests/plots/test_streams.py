@@ -11,13 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from plotted import DAY, some_stream
+from support.plotted import DAY, some_stream
 
 from contig import plots
-from contig.events import EventStream
-from contig.splits import intervals
-from contig.summary import summarise
-from contig.synthetic import synthetic
+from contig.data.events import EventStream
+from contig.data.splits import intervals
+from contig.data.summary import summarise
+from contig.data.synthetic import synthetic
 
 
 def drawn(stream: EventStream, title: str = "a stream") -> Figure:

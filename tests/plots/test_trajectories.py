@@ -10,11 +10,11 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from numpy.typing import NDArray
-from plotted import DAY, some_stream
+from support.plotted import DAY, some_stream
 
 from contig import plots
-from contig.events import EventStream
-from contig.summary import summarise
+from contig.data.events import EventStream
+from contig.data.summary import summarise
 
 
 def travel(stream: EventStream, times: NDArray[Any], embeddings: NDArray[Any], node: int = 3) -> Figure:

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from problems import CASES, COUPLED, case, embeds, random_stream, shape_of, with_events
 from sklearn.metrics import roc_auc_score
+from support.problems import CASES, COUPLED, case, embeds, random_stream, shape_of, with_events
 from torch import Tensor
 
+from contig.data.events import EventStream
+from contig.data.splits import HOLDOUTS, Holdout, Split, chronological_split
 from contig.errors import ConfigError, DataError, RunError
-from contig.events import EventStream
 from contig.history import History
 from contig.models import Model
-from contig.splits import RULES, Rule, Split, chronological_split
 from contig.tasks import classify
 from contig.tasks.classify import check_labels, classify_report, decode, learn, measure, standardised
 from contig.tasks.setting import Setting
@@ -38,9 +38,9 @@ def labelled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
     return replace(stream, label=label)
 
 
-def setting(stream: EventStream, name: str = "tgn", batch_size: int = 7, rule: Rule = "tgn") -> Setting:
+def setting(stream: EventStream, name: str = "tgn", batch_size: int = 7, holdout: Holdout = "tgn") -> Setting:
     model: Model = case(name, shape_of(stream))
-    state, split = model.new_state(stream.num_nodes), chronological_split(stream, rule=rule)
+    state, split = model.new_state(stream.num_nodes), chronological_split(stream, holdout=holdout)
     return Setting(model, state, History.from_stream(stream), stream, split, batch_size)
 
 
@@ -147,7 +147,7 @@ def by_part(train: int, val: int, test: int) -> NDArray[np.int64]:
 def test_what_cannot_be_classified_is_told(label: NDArray[np.int64] | None, told: str) -> None:
     stream = replace(random_stream(4, events=100), label=label, t=np.arange(100))
     with pytest.raises(DataError, match=told):
-        check_labels(stream, chronological_split(stream, rule="paper"))
+        check_labels(stream, chronological_split(stream, holdout="paper"))
 
 
 # -- the decoder --------------------------------------------------------------------------------------------
@@ -227,10 +227,10 @@ def test_columns_are_scaled_by_the_training_rows() -> None:
 # -- what is said of it -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_the_report_against_sklearn(rule: Rule) -> None:
+@pytest.mark.parametrize("holdout", HOLDOUTS)
+def test_the_report_against_sklearn(holdout: Holdout) -> None:
     stream = replace(random_stream(5, events=400, num_nodes=300), label=np.arange(400) % 3 // 2)
-    split = chronological_split(stream, rule=rule)
+    split = chronological_split(stream, holdout=holdout)
     assert stream.label is not None
     label = stream.label == 1
     found = np.random.default_rng(0).integers(0, 9, (3, len(split.test))).astype(np.float32)  # with ties
@@ -238,7 +238,7 @@ def test_the_report_against_sklearn(rule: Rule) -> None:
     trained = {int(v) for i in split.train for v in (stream.src[i], stream.dst[i])}
     new = [i for i, event in enumerate(split.test) if int(stream.src[event]) not in trained]
     old = [i for i in range(len(split.test)) if i not in new]
-    kept = old if rule == "paper" else [*range(len(split.test))]
+    kept = old if holdout == "paper" else [*range(len(split.test))]
     for name, rows in (("transductive", kept), ("inductive", new)):
         truth = label[split.test][rows]
         each = [roc_auc_score(truth, one[rows]) for one in found]
@@ -287,7 +287,7 @@ def test_lost_states_are_told() -> None:
 
 def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them() -> None:
     stream = labelled(3)
-    split = chronological_split(stream, rule="tgn")
+    split = chronological_split(stream, holdout="tgn")
     label = stream.label == 1
     found = np.random.default_rng(0).normal(size=(2, len(split.test))).astype(np.float32)
     report = classify_report(stream, split, label, found, inductive=False)

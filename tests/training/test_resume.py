@@ -14,19 +14,19 @@ from typing import Any
 
 import pytest
 import torch
-from trained import TINY, named_stream, numbers, same, same_run, saved, tiny_stream
+from support.trained import TINY, named_stream, numbers, same, same_run, saved, tiny_stream
 from typer.testing import CliRunner
 
 from contig.cli import app
+from contig.data.events import EventStream
+from contig.data.readers import read_events
 from contig.errors import ConfigError, RunError
-from contig.events import EventStream
 from contig.models import MODELS, model_class
-from contig.readers import read_events
+from contig.runs.folder import RunFolder
+from contig.runs.options import TrainOptions
 from contig.tasks.link import LinkScorer
 from contig.training import fit as fitting
 from contig.training.fit import Interrupted, fit, resume
-from contig.training.folder import RunFolder
-from contig.training.options import TrainOptions
 from contig.training.session import Session
 
 EPOCHS = 3

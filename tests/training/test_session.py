@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from trained import TINY, same, tiny_stream
+from support.trained import TINY, same, tiny_stream
 
-from contig.events import EventStream
+from contig.data.events import EventStream
+from contig.data.splits import chronological_split
+from contig.kernels.devices import hardware
 from contig.models import EventBatch, model_class
-from contig.splits import chronological_split
+from contig.runs.config import RunConfig
+from contig.runs.options import TrainOptions
 from contig.tasks.link import score_batch
-from contig.training.config import RunConfig
-from contig.training.options import TrainOptions
-from contig.training.session import Data, Session, hardware
+from contig.training.session import Data, Session
 
 CPU = torch.device("cpu")
 

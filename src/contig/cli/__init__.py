@@ -13,9 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from contig import __version__
-from contig.cli import answers, bench, console, data, experiments, models, reproductions, training
-from contig.cores import keep_freed_memory
+from contig.cli import bench, console, data, models, training
+from contig.cli import compare as experiments
+from contig.cli import queries as answers
+from contig.cli import reproduce as reproductions
 from contig.errors import ContigError
+from contig.kernels.accelerators import keep_freed_memory
 
 
 class _Commands(TyperGroup):

@@ -16,7 +16,7 @@ from contig.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from contig.experiments.benchmarks.measuring import Measurement
+    from contig.benchmarks.timing import Measurement
 
 app = typer.Typer()
 
@@ -85,7 +85,7 @@ def bench(
     for option, path in (("--out", out), ("--markdown", markdown)):
         if path is not None and path.is_dir():
             raise ConfigError(f"{option} {path} is a folder; name a file.")
-    from contig.experiments.benchmarks.report import read_report, rows_of, write_markdown
+    from contig.benchmarks.report import read_report, rows_of, write_markdown
     from contig.files import write_json
 
     if kept is not None:
@@ -137,7 +137,7 @@ def _measured(
     data_dir: Path | None,
 ) -> Iterator[dict[str, Any]]:
     """The report so far, each time that a measurement is done."""
-    from contig.experiments.benchmarks.measurements import (
+    from contig.benchmarks.measurements import (
         QUICK,
         QUICK_DATA,
         Bench,
@@ -145,7 +145,7 @@ def _measured(
         chosen,
         measure,
     )
-    from contig.experiments.benchmarks.report import as_report
+    from contig.benchmarks.report import as_report
     from contig.options import set_options
 
     names = chosen(only)
@@ -162,7 +162,7 @@ def _measured(
 
 
 def _show(report: dict[str, Any], rows: Sequence[Measurement]) -> None:
-    from contig.experiments.benchmarks.report import amount, between, times
+    from contig.benchmarks.report import amount, between, times
 
     table = console.new_table("measurement", "ours against the peer's", "ours", "peer's", "ratio", "range")
     table.columns[1].justify, table.columns[1].overflow = "left", "fold"

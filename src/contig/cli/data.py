@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from contig.datasets import Dataset
-    from contig.events import EventStream
-    from contig.summary import Part, Summary
-    from contig.times import TimeSpan
+    from contig.data.clock import TimeSpan
+    from contig.data.datasets import Dataset
+    from contig.data.events import EventStream
+    from contig.data.summary import Part, Summary
 
 app = typer.Typer()
 
@@ -78,7 +78,7 @@ def read_stream(
 
     ``options`` are those of ``open_stream``.
     """
-    from contig.datasets import open_stream
+    from contig.data.datasets import open_stream
 
     for name in ("src", "dst", "t", "label"):
         options[name] = _column(options.get(name))
@@ -91,7 +91,7 @@ def read_stream(
 
 
 def _at_hand(file: str, data_dir: Path | None) -> bool:
-    from contig.datasets import DATASETS, find_dataset
+    from contig.data.datasets import DATASETS, find_dataset
 
     dataset = DATASETS.get(file.partition(":")[0])
     if dataset is None or Path(file).expanduser().exists():
@@ -155,7 +155,7 @@ def inspect(
         format=format,
         bipartite=bipartite,
     )
-    from contig.summary import summarise
+    from contig.data.summary import summarise
 
     with console.status(f"summarising {file}"):
         summary = summarise(stream)
@@ -211,7 +211,7 @@ def _nodes(summary: Summary) -> str:
 
 
 def _span(time: TimeSpan) -> str:
-    from contig.times import duration
+    from contig.data.clock import duration
 
     told = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
     if time.unix is None:
@@ -221,7 +221,7 @@ def _span(time: TimeSpan) -> str:
 
 def _moment(time: TimeSpan, t: float) -> str:
     """A date where the times look like dates, else the time since the first event."""
-    from contig.times import duration
+    from contig.data.clock import duration
 
     if time.unix is None:
         return duration((t - time.first) / time.per_second)
@@ -273,7 +273,7 @@ def _new(part: Part) -> tuple[str, str]:
 
 
 def _intervals(summary: Summary) -> Table:
-    from contig.times import duration
+    from contig.data.clock import duration
 
     shares = summary.intervals.quantiles
     table = console.new_table("Intervals", *(f"{float(s):.0%}" for s in shares))
@@ -310,7 +310,7 @@ def _share(share: float | None) -> str:
 )
 def datasets(data_dir: DataDir = None, json: Json = False) -> None:
     """List the datasets known by name, and where they are."""
-    from contig.datasets import DATASETS
+    from contig.data.datasets import DATASETS
 
     known = [_description(dataset, data_dir) for dataset in DATASETS.values()]
     if json:
@@ -320,7 +320,7 @@ def datasets(data_dir: DataDir = None, json: Json = False) -> None:
 
 
 def _description(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
-    from contig.datasets import cache_dir, find_dataset
+    from contig.data.datasets import cache_dir, find_dataset
 
     path = find_dataset(dataset.name, data_dir)
     if dataset.filename is None:

@@ -10,7 +10,7 @@ import typer
 from contig.cli import console
 
 if TYPE_CHECKING:
-    from contig.training.run import Run
+    from contig.runs.run import Run
 
 Folder = Annotated[
     Path, typer.Argument(metavar="RUN", show_default=False, help="The folder of a run, as train made it.")
@@ -22,7 +22,7 @@ Device = Annotated[
 
 def open_run(run: Path, device: str) -> Run:
     """The run in a folder, with a spinner while it is read."""
-    from contig.training.run import Run
+    from contig.runs.run import Run
 
     with console.status(f"opening {run}"):
         return Run.open(run, device)

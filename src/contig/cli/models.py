@@ -62,7 +62,7 @@ def _model(name: str) -> dict[str, Any]:
 
 def _options(name: str) -> dict[str, Any]:
     from contig.options import describe
-    from contig.training.config import RunConfig
+    from contig.runs.config import RunConfig
 
     defaults = RunConfig.of(name)
     return {"options": describe(defaults.model_options), "training": describe(defaults.train)}

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contig.cli import console, data, measures
+from contig.cli import console, data
+from contig.cli import results as measures
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
-    from contig.events import EventStream
-    from contig.training.run import Run
+    from contig.data.events import EventStream
+    from contig.runs.run import Run
 
 app = typer.Typer()
 
@@ -102,9 +103,9 @@ def train(
     chosen = {**given, **parse_settings(settings or [])}
     chosen |= {name: value for name, value in (("epochs", epochs), ("seed", seed)) if value is not None}
 
-    from contig.training.config import RunConfig
-    from contig.training.folder import RunFolder
-    from contig.training.options import MEASURING
+    from contig.runs.config import RunConfig
+    from contig.runs.folder import RunFolder
+    from contig.runs.options import MEASURING
 
     train = RunConfig.of(model, chosen).train
     rules = _rules(compare or [])

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from contig import __version__
 from contig.experiments.recipes import Recipe
-from contig.training.config import RunConfig
+from contig.runs.config import RunConfig
 
 SHORT = 8  # hexadecimal digits in a folder's name
 
 # Imports point one way, so what these hold decides no number of a training or an evaluation.
-APART = ("plots", "experiments", "live", "cli")
+APART = ("plots", "experiments", "reproduction", "benchmarks", "live", "cli")
 
 
 @cache

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from contig.data.events import EventStream
+from contig.data.splits import chronological_split
 from contig.errors import ConfigError, unknown
-from contig.events import EventStream
 from contig.experiments.recipes import Recipe
 from contig.models import MODELS, model_class
-from contig.splits import chronological_split
-from contig.training.config import RunConfig
-from contig.training.options import MEASURING, TrainOptions
+from contig.runs.config import RunConfig
+from contig.runs.options import MEASURING, TrainOptions
 
 WINDOW = "window"  # the variant of a rule that forgets what is older than the test's span
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from contig.errors import ConfigError
-from contig.training.config import RunConfig
+from contig.runs.config import RunConfig
 
 PLAIN = "as given"
 

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from contig.cores import HAS_NUMBA, HAS_TRITON, ranges, side_by_side
+from contig.kernels.accelerators import in_parallel, ranges
+from contig.kernels.dispatch import backend
 
 
 class Flow(NamedTuple):
@@ -39,11 +40,11 @@ def flow(x: Tensor, gates: Tensor, mine: Tensor, theirs: Tensor, linked: Tensor,
     ``x`` ``[rows, d]`` are the starts and ``gates`` ``[rows, 3 d]`` the gates of the latest, neighbour
     and inherent factor.
     """
-    if x.device.type == "cpu" and HAS_NUMBA:
+    if backend(x.device) == "numba":
         moved: Tensor = _InLoops.apply(x, gates, mine, theirs, linked, how)  # type: ignore[no-untyped-call]
         return moved
-    if x.is_cuda and x.dtype == torch.float32 and HAS_TRITON:
-        from contig.layers.kernels import pair_flow  # here, since only a GPU needs Triton
+    if backend(x.device) == "triton" and x.dtype == torch.float32:
+        from contig.kernels.gpu.pair_flow import pair_flow  # here, since only a GPU needs Triton
 
         run: Tensor = pair_flow(x, gates, mine, theirs, linked, *how)
         return run
@@ -70,14 +71,14 @@ class _InLoops(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, gates: Tensor, mine: Tensor, theirs: Tensor, linked: Tensor, how: Flow
     ) -> Tensor:
-        from contig.layers import loops  # here, since compiling takes numba
+        from contig.kernels.cpu import loops  # here, since compiling takes numba
 
         saved = (x, gates, mine, theirs, linked)
         ctx.save_for_backward(*saved)
         ctx.how = how
         out = x.new_empty(len(mine), x.shape[1])
         given, target = _arrays(saved, how), out.numpy()
-        side_by_side(
+        in_parallel(
             lambda first, end: loops.flow(*given, target, first, end),
             ranges(len(mine), torch.get_num_threads()),
         )
@@ -86,14 +87,14 @@ class _InLoops(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        from contig.layers import loops
+        from contig.kernels.cpu import loops
 
         x, gates, *_ = ctx.saved_tensors
         of_x, of_gates = torch.zeros_like(x), torch.zeros_like(gates)
         slopes = x.new_tensor(_slopes(ctx.how.degree))
         given = [*_arrays(ctx.saved_tensors, ctx.how)]
         given += [t.contiguous().numpy() for t in (slopes, grads[0], of_x, of_gates)]
-        side_by_side(
+        in_parallel(
             lambda first, end: loops.flow_back(*given, first, end),
             ranges(-(-x.shape[1] // loops.BLOCK), torch.get_num_threads()),
         )

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-from contig.cores import HAS_NUMBA
-from contig.layers.running import run
+from contig.kernels.cpu.running import run
+from contig.kernels.dispatch import backend
 
 PART = 500  # rows; waking a thread costs about as much as going through some hundred
 
@@ -51,7 +51,7 @@ class GRUCell(nn.GRUCell):
             parted_linear(parts, self.weight_ih, self.bias_ih),
             linear(h, self.weight_hh, self.bias_hh),
         )
-        if h.device.type == "cpu" and HAS_NUMBA:
+        if backend(h.device) == "numba":
             moved: Tensor = _Gates.apply(told, own, h)  # type: ignore[no-untyped-call]
             return moved
         return _gated(told, own, h)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from contig.cores import HAS_NUMBA
-from contig.layers.running import run
+from contig.kernels.cpu.running import run
+from contig.kernels.dispatch import backend
 
 NARROW = 512  # columns; of fewer a thread alone adds rows up as fast as two
 
@@ -45,7 +45,7 @@ class Rows(NamedTuple):
 
 def take(table: Tensor, at: Tensor) -> Tensor:
     """``table[at]`` of places ``[n]``, whose gradient torch gathers slowly where threads share the work."""
-    if table.device.type == "cpu" and HAS_NUMBA and table.requires_grad:
+    if backend(table.device) == "numba" and table.requires_grad:
         taken: Tensor = _Taken.apply(table, at)  # type: ignore[no-untyped-call]
         return taken
     return table.index_select(0, at)
@@ -59,7 +59,7 @@ def attend(asked: Tensor, keys: Sequence[Rows], mask: Tensor, dropout: float = 0
     weights that are set to 0.
     """
     keep = _kept(asked, mask, dropout)
-    if asked.device.type == "cpu" and HAS_NUMBA:
+    if backend(asked.device) == "numba":
         tables, places = [key.table for key in keys], [key.at for key in keys]
         found: Tensor = _InLoops.apply(mask, keep, asked, *tables, *places)  # type: ignore[no-untyped-call]
         return found

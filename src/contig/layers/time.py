@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from contig.cores import HAS_NUMBA
-from contig.layers.running import run
+from contig.kernels.cpu.running import run
+from contig.kernels.dispatch import backend
 
 PART = 1000  # differences; waking a thread costs about as much as encoding some hundred
 
@@ -42,7 +42,7 @@ class TimeEncoding(nn.Module):
 
     def forward(self, dt: Tensor) -> Tensor:
         """``[...]`` float32 differences to ``[..., dim]``."""
-        if dt.device.type == "cpu" and HAS_NUMBA and not dt.requires_grad:
+        if backend(dt.device) == "numba" and not dt.requires_grad:
             waves: Tensor = _InLoops.apply(dt, self.log_frequency)  # type: ignore[no-untyped-call]
         else:
             waves = _waves(dt, self.log_frequency.exp())

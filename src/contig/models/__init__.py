@@ -19,9 +19,9 @@ _HOME = {
     "graphsage": "contig.models.graphsage:GraphSAGE",
     "gat": "contig.models.gat:GAT",
     "ctdne": "contig.models.ctdne:CTDNE",
-    "edgebank": "contig.models.edgebank:EdgeBank",
-    "popularity": "contig.models.popularity:Popularity",
-    "recency": "contig.models.recency:Recency",
+    "edgebank": "contig.models.heuristics.edgebank:EdgeBank",
+    "popularity": "contig.models.heuristics.popularity:Popularity",
+    "recency": "contig.models.heuristics.recency:Recency",
 }
 
 MODELS: tuple[str, ...] = tuple(_HOME)

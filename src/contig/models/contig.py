@@ -32,9 +32,9 @@ from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import GatedODE, PartedLinear, elapsed
 from contig.layers.ode import Coupling, Factor, Solver, latest_graph, pair_graph
+from contig.models.bases.events import AttentionReadout
+from contig.models.bases.memory import AttentiveMemory
 from contig.models.contract import DataShape, distinct
-from contig.models.embedding import AttentionReadout
-from contig.models.memory import AttentiveMemory
 from contig.models.state import NodeState
 from contig.options import option
 

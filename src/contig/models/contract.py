@@ -53,6 +53,9 @@ class Model(nn.Module, ABC):
     learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
     inductive: ClassVar[bool] = True  # False where it can tell nothing of a node it was not trained on
     room: int | None = None  # distinct nodes a call is about at most, where that is known
+    # Scores closer than this are equal: a matrix library computes the same row with another last bit at
+    # another place of a batch or on another CPU, and no rank may depend on that.
+    resolution: ClassVar[float] = 1e-5
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
 
     @abstractmethod
@@ -105,7 +108,7 @@ class Model(nn.Module, ABC):
 
     @contextmanager
     def within(self, room: int | None) -> Iterator[None]:
-        """Promise that no call is about more than ``room`` distinct nodes (``contig.models.crowds``)."""
+        """Promise that no call is about more than ``room`` distinct nodes (``contig.streaming.packing``)."""
         self.room, before = room, self.room
         try:
             yield

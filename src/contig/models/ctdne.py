@@ -24,10 +24,10 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
+from contig.models.bases.static import StaticModel, nodes_of
+from contig.models.bases.walks import Bias, learn_vectors, temporal_walks
 from contig.models.contract import DataShape
 from contig.models.state import NodeState
-from contig.models.static import StaticModel, nodes_of
-from contig.models.walks import Bias, learn_vectors, temporal_walks
 from contig.options import option
 
 log = logging.getLogger("contig")

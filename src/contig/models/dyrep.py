@@ -21,9 +21,9 @@ from torch import Tensor
 
 from contig.history import History
 from contig.layers import RNNCell, Rows, elapsed
+from contig.models.bases.events import AttentionReadout
+from contig.models.bases.memory import Latest, PacedMemory
 from contig.models.contract import DataShape, distinct
-from contig.models.embedding import AttentionReadout
-from contig.models.memory import Latest, PacedMemory
 from contig.models.state import NodeState
 from contig.options import option
 

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from contig.models.bases.autoencoder import Autoencoder, AutoencoderOptions
+from contig.models.bases.static import convolutions
 from contig.models.contract import DataShape
-from contig.models.snapshots import Autoencoder, AutoencoderOptions
-from contig.models.static import convolutions
 
 
 class GAE(Autoencoder):

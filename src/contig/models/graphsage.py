@@ -18,9 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
+from contig.models.bases.sampled import Edges, SampledModel
+from contig.models.bases.static import convolutions
 from contig.models.contract import DataShape
-from contig.models.neighborhoods import Edges, SampledModel
-from contig.models.static import convolutions
 from contig.options import option
 
 

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 from contig.history import History
 from contig.layers import RNNCell, elapsed
+from contig.models.bases.memory import PacedMemory
 from contig.models.contract import DataShape, distinct
-from contig.models.memory import PacedMemory
 from contig.models.state import NodeState
 from contig.options import option
 

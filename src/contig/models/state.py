@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contig.hosted import hosted
+from contig.kernels.pinned_memory import pinned
 
 
 class NodeState:
@@ -82,5 +82,5 @@ class NodeState:
         """So many blank rows."""
         row = self.blank[name]
         if self.on_host:
-            return hosted(row.cpu().expand(count, *row.shape), self.device)
+            return pinned(row.cpu().expand(count, *row.shape), self.device)
         return row.repeat(count, *([1] * row.ndim))

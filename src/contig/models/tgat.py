@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from contig.history import History
 from contig.layers import NodeCodes, Rows, elapsed
+from contig.models.bases.events import AttentionReadout, EventModel
 from contig.models.contract import DataShape, EventBatch
-from contig.models.embedding import AttentionReadout, EventModel
 from contig.models.state import NodeState
 from contig.options import option
 

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from contig.history import History
 from contig.layers import GRUCell
+from contig.models.bases.events import AttentionReadout
+from contig.models.bases.memory import AttentiveMemory, RecurrentMemory
 from contig.models.contract import DataShape
-from contig.models.embedding import AttentionReadout
-from contig.models.memory import AttentiveMemory, RecurrentMemory
 from contig.models.state import NodeState
 from contig.options import option
 

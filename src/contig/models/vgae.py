@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from contig.history import History
+from contig.models.bases.autoencoder import Autoencoder, AutoencoderOptions
+from contig.models.bases.static import convolutions
 from contig.models.contract import DataShape
-from contig.models.snapshots import Autoencoder, AutoencoderOptions
 from contig.models.state import NodeState
-from contig.models.static import convolutions
 from contig.options import option
 
 LARGEST_LOG_SIGMA = 10.0  # far beyond it a draw overflows

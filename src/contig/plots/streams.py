@@ -17,7 +17,10 @@ from matplotlib.ticker import (
 )
 from numpy.typing import NDArray
 
-from contig.events import EventStream
+from contig.data.clock import duration
+from contig.data.events import EventStream
+from contig.data.splits import interval_sets, intervals
+from contig.data.summary import Summary
 from contig.plots.style import (
     CUT_LINE,
     INK,
@@ -28,9 +31,6 @@ from contig.plots.style import (
     new_figure,
 )
 from contig.plots.times import DAY, HOUR, MINUTE, SECOND, YEAR, set_dates, time_axis
-from contig.splits import interval_sets, intervals
-from contig.summary import Summary
-from contig.times import duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-from contig.times import TimeSpan
+from contig.data.clock import TimeSpan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,11 +11,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator
 from numpy.typing import NDArray
 
-from contig.events import EventStream
+from contig.data.clock import duration
+from contig.data.events import EventStream
+from contig.data.summary import Summary
 from contig.plots.style import CUT_LINE, INK, PART_COLOURS, SET_COLOURS, SOFT, draw_heading, new_figure
 from contig.plots.times import TimeAxis, set_dates, time_axis
-from contig.summary import Summary
-from contig.times import duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,15 +20,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from contig.data.events import EventStream
+from contig.data.splits import Split
 from contig.errors import ConfigError, DataError
-from contig.events import EventStream
 from contig.layers import NodeDecoder
 from contig.models.contract import EventBatch
-from contig.splits import Split
+from contig.streaming.walker import Progress, Walk
 from contig.tasks.link import between_known, check_scores
 from contig.tasks.metrics import area_under_curve
 from contig.tasks.setting import Setting
-from contig.tasks.walk import Progress, Walk
 
 STEP_ROWS = 256  # half of them positives
 STEPS = 100  # between two looks at the validation events
@@ -191,7 +191,7 @@ def classify_report(
     Of a model that is not ``inductive`` the events of new sources are left out, and only counted.
     """
     new, truth = split.new_nodes[stream.src[split.test]], label[split.test]
-    known = between_known(split.rule, inductive)
+    known = between_known(split.holdout, inductive)
     selected = {"transductive": ~new if known else np.ones_like(new), "inductive": new}
     report: dict[str, dict[str, Any]] = {}
     for name, rows in selected.items():

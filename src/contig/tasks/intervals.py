@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contig.events import EventStream
-from contig.negatives import Kind
-from contig.splits import Split, interval_sets, intervals
+from contig.data.events import EventStream
+from contig.data.negatives import Kind
+from contig.data.splits import Split, interval_sets, intervals
 from contig.tasks.link import METRICS, LinkScores, check_scores, link_report, scores_of_test
 from contig.tasks.setting import Setting
 

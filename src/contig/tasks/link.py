@@ -10,17 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.data.events import EventStream
+from contig.data.negatives import Kind, Negatives
+from contig.data.splits import Holdout, Split
 from contig.errors import RunError
-from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch, Model
-from contig.models.crowds import crowds
 from contig.models.state import NodeState
-from contig.negatives import Kind, Negatives
-from contig.splits import Rule, Split
+from contig.streaming.packing import crowds
+from contig.streaming.walker import Progress, Walk
 from contig.tasks.metrics import Scores, link_metrics
 from contig.tasks.setting import Setting
-from contig.tasks.walk import Progress, Walk
 
 EVALUATION_SEED = 1905  # apart from every training seed
 Metrics = dict[str, float | int]
@@ -92,8 +92,9 @@ def selections(
     """
     new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]
     old_old = ~new_src & ~new_dst
+    known = old_old if between_known(split.holdout, inductive) else np.ones(len(events), dtype=bool)
     return {
-        "transductive": old_old if between_known(split.rule, inductive) else np.ones(len(events), dtype=bool),
+        "transductive": known,
         "inductive": new_src | new_dst,
         "old_old": old_old,
         "new_old": new_src ^ new_dst,
@@ -112,9 +113,9 @@ def check_scores(stream: EventStream, events: NDArray[np.int64], scores: Scores)
         )
 
 
-def between_known(rule: Rule, inductive: bool) -> bool:
+def between_known(holdout: Holdout, inductive: bool) -> bool:
     """Whether ``transductive`` leaves out the events of nodes that are not in training."""
-    return rule == "paper" or not inductive
+    return holdout == "paper" or not inductive
 
 
 def by_selection(

@@ -25,17 +25,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.data.events import EventStream
+from contig.data.negatives import Negatives
+from contig.data.splits import Split
 from contig.errors import ConfigError, unknown
-from contig.events import EventStream
 from contig.history import History
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
-from contig.negatives import Negatives
-from contig.splits import Split
+from contig.streaming.walker import Progress, Walk
 from contig.tasks.link import EVALUATION_SEED, Metrics, by_selection, check_scores
 from contig.tasks.metrics import rank_metrics
 from contig.tasks.setting import Setting
-from contig.tasks.walk import Progress, Walk
 
 AsOf = Literal["event", "batch"]
 DRAWN_AT_ONCE = 2**22  # random numbers; bounds the memory of drawing rivals
@@ -89,14 +89,19 @@ class Ranker:
 
     def _among_all(self, batch: EventBatch) -> Tensor:
         candidates, true = self.negatives.candidates(batch.event)
-        return ranks(self._logits(batch, candidates), torch.searchsorted(candidates, batch.dst), ~true)
+        return ranks(
+            self._logits(batch, candidates),
+            torch.searchsorted(candidates, batch.dst),
+            ~true,
+            self.model.resolution,
+        )
 
     def _among_drawn(self, batch: EventBatch) -> Tensor:
         rivals = self._rivals[self._row[batch.event]]
         own = batch.dst.unsqueeze(1)
         logits = self._logits(batch, torch.cat([own, torch.where(rivals >= 0, rivals, own)], dim=1))
         counts = torch.nn.functional.pad(rivals >= 0, (1, 0))
-        return ranks(logits, torch.zeros_like(batch.dst), counts)
+        return ranks(logits, torch.zeros_like(batch.dst), counts, self.model.resolution)
 
     def _logits(self, batch: EventBatch, candidates: Tensor) -> Tensor:
         first = batch.t[0]
@@ -104,13 +109,35 @@ class Ranker:
         return self.model.rank(self.state, self.history, batch.src, candidates, times, first)
 
 
-def ranks(logits: Tensor, own: Tensor, rival: Tensor) -> Tensor:
-    """The rank ``[n]`` of column ``own`` of each row of ``[n, m]`` among the columns that are rivals."""
+def ranks(logits: Tensor, own: Tensor, rival: Tensor, resolution: float = 0.0) -> Tensor:
+    """The rank ``[n]`` of column ``own`` of each row of ``[n, m]`` among the columns that are rivals.
+
+    Scores within ``resolution`` of the own one are ties, relative to it where it exceeds 1.
+    """
     mine = logits.gather(1, own.unsqueeze(1))
-    above = ((logits > mine) & rival).sum(dim=1)
-    tied = ((logits == mine) & rival).sum(dim=1)
+    slack = resolution * mine.abs().clamp(min=1)
+    above = ((logits > mine + slack) & rival).sum(dim=1)
+    tied = ((logits >= mine - slack) & rival).sum(dim=1) - above
     sound = mine.squeeze(1).isfinite() & (logits.isfinite() | ~rival).all(dim=1)
     return torch.where(sound, 1 + above + tied / 2, torch.nan)
+
+
+def best_first(scores: Tensor, resolution: float = 0.0) -> Tensor:
+    """The order ``[n]`` of scores ``[n]``, best first, where equal ones keep the order they came in.
+
+    Equal are those within ``resolution`` of the best of them, relative to it where it exceeds 1.
+    """
+    ordered = scores.sort(descending=True, stable=True)
+    if not resolution:
+        return ordered.indices
+    values, group = ordered.values.tolist(), 0
+    groups: list[int] = []
+    for value in values:
+        if values[group] - value > resolution * max(1.0, abs(values[group])):
+            group = len(groups)
+        groups.append(group)
+    place = torch.tensor(groups, dtype=torch.int64, device=scores.device) * len(values) + ordered.indices
+    return ordered.indices[place.argsort()]
 
 
 def draw_rivals(

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
-from contig.events import EventStream
+from contig.data.events import EventStream
+from contig.data.splits import Split
 from contig.history import History
 from contig.models.contract import Model
 from contig.models.state import NodeState
-from contig.splits import Split
-from contig.tasks.walk import Progress
+from contig.streaming.walker import Progress
 
 Bar = Callable[[str, int], AbstractContextManager[Progress]]  # a description and a total to what advances
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from contig.models import YARDSTICK
+from contig.runs.config import RunConfig, build_model
 from contig.tasks.link import LinkScorer, evaluation_negatives, link_report
-from contig.training.config import RunConfig
-from contig.training.session import Session, build_model
+from contig.training.session import Session
 
 FEW_STEPS = 50  # an epoch with fewer teaches too little to tell it from the next
 BATCH_SIZES = (100, 50, 20, 10, 5)
@@ -19,8 +19,8 @@ def before_training(session: Session) -> Iterator[str]:
     early, events, steps = int(split.val[0]), len(split.train), len(session.steps)
     if events < early:
         yield (
-            f"rule {split.rule} hides {early - events:,} of {early:,} training events, those of nodes that "
-            "the test shall meet as new ones; rule=paper hides none"
+            f"holdout={split.holdout} hides {early - events:,} of {early:,} training events, those "
+            "of nodes held out as unseen; holdout=paper hides none"
         )
     smaller = _smaller_batches(session)
     if steps < FEW_STEPS and smaller:

@@ -21,20 +21,21 @@ from typing import Any
 import numpy as np
 import torch
 
-from contig.datasets import open_stream
+from contig.data.datasets import open_stream
+from contig.data.events import EventStream
+from contig.data.readers import ColumnName, Format, read_events
 from contig.errors import ConfigError, RunError
-from contig.events import EventStream
 from contig.files import write_json
-from contig.models.replay import replay
-from contig.readers import ColumnName, Format, read_events
+from contig.kernels.devices import hardware, pick_device
+from contig.progress import Display
+from contig.runs.config import RunConfig
+from contig.runs.folder import RunFolder
+from contig.runs.run import Run, describe
+from contig.streaming.replay import replay
 from contig.tasks.link import evaluation_negatives, link_report
 from contig.training.advice import after_training, before_training
-from contig.training.config import RunConfig
-from contig.training.display import Display
-from contig.training.folder import RunFolder
-from contig.training.peaks import peak_memory, reset_peak
-from contig.training.run import Run, describe
-from contig.training.session import Data, Session, hardware, pick_device
+from contig.training.memory_usage import peak_memory, reset_peak
+from contig.training.session import Data, Session
 
 log = logging.getLogger("contig")
 

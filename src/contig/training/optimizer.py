@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
-from contig.models.engine import Compiled
+from contig.streaming.capture import Compiled
 
 ALIGNED = 64  # numbers; matrix products are slower on weights that begin anywhere
 FADING = (0.9, 0.999)  # Adam's two rates

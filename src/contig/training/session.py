@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import platform
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,19 +13,19 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from contig.batches import Course, Step
-from contig.errors import ConfigError, RunError
-from contig.events import EventStream
+from contig.data.events import EventStream
+from contig.data.negatives import Negatives
+from contig.data.splits import Split, chronological_split
+from contig.errors import RunError
 from contig.history import History
-from contig.models import DataShape, EventBatch, Model, model_class
-from contig.models.crowds import crowds, fits, room_above
-from contig.models.engine import Captured, Compiled
-from contig.negatives import Negatives
-from contig.splits import Split, chronological_split
+from contig.models import EventBatch, Model, model_class
+from contig.runs.config import RunConfig, build_model
+from contig.runs.options import TrainOptions
+from contig.streaming.capture import Captured, Compiled
+from contig.streaming.packing import crowds, fits, room_above
+from contig.streaming.schedule import Course, Step
 from contig.tasks.link import LinkScorer, score_batch
-from contig.training.config import RunConfig
 from contig.training.optimizer import FlatAdam
-from contig.training.options import TrainOptions
 
 log = logging.getLogger("contig")
 
@@ -46,21 +45,21 @@ class Data:
 
     @classmethod
     def prepare(cls, stream: EventStream, config: RunConfig, device: torch.device) -> Data:
-        split = chronological_split(stream, rule=config.train.rule, seed=config.train.split_seed)
+        split = chronological_split(stream, holdout=config.train.holdout, seed=config.train.split_seed)
         for name, part in (("training", split.train), ("validation", split.val), ("test", split.test)):
             if not len(part):
-                hidden = name == "training" and split.rule == "tgn"
-                cure = ", or rule=paper to keep every early event for training" if hidden else ""
+                hidden = name == "training" and split.holdout == "tgn"
+                cure = ", or holdout=paper to keep every early event for training" if hidden else ""
                 raise RunError(
                     f"{stream.origin}: the {name} part is empty ({len(stream):,} events in all); "
                     f"give a longer stream{cure}."
                 )
         known = ~split.new_nodes
-        needed = split.rule == "paper" or not model_class(config.model).inductive
+        needed = split.holdout == "paper" or not model_class(config.model).inductive
         if needed and not np.any(known[stream.src[split.val]] & known[stream.dst[split.val]]):
-            cure = "use rule=tgn, which counts every validation event"
-            if split.rule == "tgn":
-                cure = f"{config.model} knows no others; use rule=paper, which hides none, or another model"
+            cure = "use holdout=tgn, which counts every validation event"
+            if split.holdout == "tgn":
+                cure = f"{config.model} knows no others; use holdout=paper or another model"
             raise RunError(
                 f"{stream.origin}: no validation event is between two nodes seen in training, so no epoch "
                 f"can be told from another; {cure}."
@@ -69,8 +68,8 @@ class Data:
         history = History.from_stream(stream, "cpu" if on_host else device)
         training = history.only(split.train)
         if on_host:
-            history = history.hosted(device)
-            training = training.hosted(device, history.events)
+            history = history.pinned(device)
+            training = training.pinned(device, history.events)
         return cls(stream, split, history, training, device)
 
 
@@ -253,35 +252,3 @@ def compiling(options: TrainOptions, device: torch.device, steps: int) -> bool:
     if options.compile == "auto":
         return steps * options.epochs >= PAYS_AFTER
     return options.compile == "on"
-
-
-def pick_device(name: str) -> torch.device:
-    """``auto`` is a GPU where there is one."""
-    if name == "auto":
-        name = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise ConfigError(f"device={name!r} is not a device; give auto, cpu, cuda or cuda:1.") from None
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device={name!r}: torch sees no GPU here; use cpu, or auto.")
-    if device.type == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
-    return device
-
-
-def build_model(config: RunConfig, stream: EventStream) -> Model:
-    """The config's model for this stream's widths, with fresh weights."""
-    features = stream.node_features
-    nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
-    make: Any = model_class(config.model)
-    model: Model = make(config.model_options, DataShape(stream.edge_width, nodes, stream.num_nodes))
-    return model
-
-
-def hardware(device: torch.device) -> str:
-    """The device in words."""
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    threads = torch.get_num_threads()
-    return f"{platform.processor() or platform.machine()} CPU, {threads} thread{'s' * (threads > 1)}"

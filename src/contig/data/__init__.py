@@ -1,0 +1,1 @@
+"""Events: reading, checking, splitting and describing them."""

@@ -1,0 +1,131 @@
+"""Times of a stream: the clock they are counted by, and dates and lengths of time in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
+
+import numpy as np
+
+from contig.data.validation import Array
+from contig.errors import DataError
+
+Number = int | float
+# A datetime is a date, as pandas' Timestamp is a datetime.
+TimeLike = int | float | str | date | np.datetime64 | np.integer[Any] | np.floating[Any]
+Clock = Literal["seconds", "milliseconds", "microseconds", "nanoseconds"]
+TICKS: dict[Clock, float] = {"seconds": 1.0, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NANO = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class TimeSpan:
+    """From the first event to the last, in the stream's own unit.
+
+    ``unix`` names the unit in which the times seem to be counted since 1970; None when they do
+    not seem so, and then they are taken for seconds.
+    """
+
+    first: Number
+    last: Number
+    span: Number
+    type: str
+    unix: Clock | None
+
+    @classmethod
+    def of(cls, t: Array) -> TimeSpan:
+        """That of a stream's times, ascending and at least one."""
+        # As Python numbers, because the difference of two int64 need not be one.
+        first, last = t[0].item(), t[-1].item()
+        return cls(first, last, last - first, t.dtype.name, _clock(first, last))
+
+    @property
+    def per_second(self) -> float:
+        return TICKS[self.unix or "seconds"]
+
+    def __str__(self) -> str:
+        """``2004-04-15 to 2004-10-26``, or the numbers themselves where they are no dates."""
+        return f"{self.told(self.first)} to {self.told(self.last)}"
+
+    def told(self, t: Number) -> str:
+        """A time as a date, or as it is where times are no dates."""
+        if self.unix is None:
+            return f"{t:,.10g}" if isinstance(t, float) else f"{t:,}"
+        return f"{EPOCH + timedelta(seconds=t / self.per_second):%Y-%m-%d}"
+
+
+def _clock(first: Number, last: Number) -> Clock | None:
+    """Times between 1985 and 5138 in one of these units are taken for dates; the ranges do not overlap."""
+    for name, ticks in TICKS.items():
+        if first / ticks > 5e8 and last / ticks < 1e11:
+            return name
+    return None
+
+
+def parse_time(given: TimeLike, t: Array, told: str) -> Number:
+    """A time as the stream with the times ``t`` counts it, from a number or a date.
+
+    Dates are written (ISO 8601), ``datetime``, ``date`` or numpy's; without a time zone they count as
+    UTC. ``told`` is what messages call the wish, such as ``--at noon``.
+    """
+    if isinstance(given, str):
+        given = _read(given, told)
+    if isinstance(given, np.integer | np.floating):
+        given = given.item()
+    if isinstance(given, int | float) and not isinstance(given, bool):
+        return given
+    return _in_ticks(_nanoseconds(given, told), TimeSpan.of(t), told)
+
+
+def _read(text: str, told: str) -> Number | datetime:
+    kinds: tuple[Callable[[str], Number | datetime], ...] = (int, float, datetime.fromisoformat)
+    for kind in kinds:
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise _no_time(told)
+
+
+def _nanoseconds(given: Any, told: str) -> int:
+    """Since 1970."""
+    if isinstance(given, np.datetime64) and not np.isnat(given):
+        whole = given.astype("datetime64[s]")
+        rest = (given - whole).astype("timedelta64[ns]")
+        return int(whole.astype(np.int64)) * _NANO + int(rest.astype(np.int64))
+    if isinstance(given, date) and given == given:  # pandas' missing time equals nothing
+        clock = given if isinstance(given, datetime) else datetime(given.year, given.month, given.day)
+        aware = clock if clock.tzinfo else clock.replace(tzinfo=UTC)
+        return (aware - EPOCH) // timedelta(microseconds=1) * 1000
+    raise _no_time(told)
+
+
+def _no_time(told: str) -> DataError:
+    return DataError(
+        f"{told}: not a time; give a number as in the events, or a date such as 2024-05-01T12:00 "
+        "(UTC unless it says otherwise)."
+    )
+
+
+def _in_ticks(nanoseconds: int, time: TimeSpan, told: str) -> Number:
+    """In the stream's unit, refused where its times are no dates."""
+    whole, rest = divmod(nanoseconds * int(time.per_second), _NANO)
+    ticks = whole + rest / _NANO if rest else whole
+    if time.unix is None and not time.first - time.span <= ticks <= time.last + time.span:
+        raise DataError(
+            f"{told}: the times of this stream run from {time.first:,} to {time.last:,} and do "
+            "not look like dates; give a number."
+        )
+    return ticks
+
+
+def duration(seconds: float) -> str:
+    """A length of time in the largest unit that fits, to three digits: ``54 s``, ``2.6 hours``."""
+    units = ((31_557_600.0, "year"), (86_400.0, "day"), (3_600.0, "hour"), (60.0, "min"), (1.0, "s"))
+    size, unit = next((u for u in units if seconds >= u[0]), units[-1])
+    number = f"{seconds / size:,.0f}" if seconds >= 100 * size else f"{seconds / size:.3g}"
+    return f"{number} {unit}{'s' if size > 60 and number != '1' else ''}"

@@ -1,0 +1,170 @@
+"""Negatives: destinations a source did not meet at that time.
+
+A draw is exact, not rejected and tried again: to pick one of ``n`` candidates of which ``m`` are
+true at that moment, draw one of ``n - m`` places and step over the true ones.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from contig.data.events import EventStream
+from contig.errors import ConfigError, DataError, unknown
+
+Kind = Literal["random", "historical", "inductive"]
+KINDS: tuple[Kind, ...] = ("random", "historical", "inductive")
+
+
+class Negatives:
+    """Draws negative destinations for events of one stream, with a generator of its own.
+
+    ``random`` draws from ``destinations`` (all of the stream's by default); ``historical`` from the
+    destinations this source met in training; ``inductive`` from those it meets only outside
+    training. Where a source has no such destination left, the draw is ``random``. Whatever the
+    kind, a drawn pair is never a true event of that source and time. ``events`` are the positions
+    that will be drawn for (all by default): one of them that leaves nothing to draw is refused.
+    """
+
+    def __init__(
+        self,
+        stream: EventStream,
+        kind: Kind = "random",
+        *,
+        train: NDArray[np.int64] | None = None,
+        destinations: NDArray[np.int64] | None = None,
+        events: NDArray[np.int64] | None = None,
+        seed: int = 0,
+        device: str | torch.device = "cpu",
+    ) -> None:
+        if kind not in KINDS:
+            raise ConfigError(unknown("kind of negatives", kind, KINDS))
+        if kind != "random" and train is None:
+            raise ConfigError(f"{kind} negatives need train=, the positions of the training events.")
+        self.kind = kind
+        self.device = torch.device(device)
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self._nodes = stream.num_nodes
+        self.destinations = self._tensor(
+            stream.destinations if destinations is None else np.unique(destinations)
+        )
+        if not len(self.destinations):
+            raise ConfigError("destinations= is empty; negatives need something to be drawn from.")
+        truth = _true_destinations(stream)
+        self._true = self._tensor(truth.destinations)  # flat, ascending inside a group
+        self._first = self._tensor(truth.first)  # [groups + 1] where each group begins
+        self._group = self._tensor(truth.group_of_event)  # [events]
+        self._most = int(np.diff(truth.first).max())
+        pairs = _pairs(stream, kind, train) if kind != "random" else np.empty(0, dtype=np.int64)
+        self._pairs = self._tensor(pairs)  # sorted source * nodes + destination
+        self._check_room(stream, np.arange(len(stream)) if events is None else events)
+
+    def _tensor(self, array: NDArray[np.int64]) -> Tensor:
+        return torch.from_numpy(np.require(array, np.int64, ["C", "W"])).to(self.device)
+
+    def _check_room(self, stream: EventStream, events: NDArray[np.int64]) -> None:
+        """Every one of these events must leave a destination that is not true at its time."""
+        taken = self._places_of(self._true, self.destinations)[1].long()
+        total = torch.nn.functional.pad(taken.cumsum(0), (1, 0))
+        full = total[self._first[1:]] - total[self._first[:-1]] >= len(self.destinations)
+        asked = self._tensor(events)
+        refused = asked[full[self._group[asked]]]
+        if len(refused):
+            event = int(refused[0])
+            raise DataError(
+                f"{stream.origin}: event {event}: its source meets every destination at time "
+                f"{stream.t[event]}, so no negative exists; add destinations or leave such events out."
+            )
+
+    def _true_at(self, events: Tensor) -> Tensor:
+        """The destinations that are true at each event's source and time, padded with -1."""
+        group = self._group[events]
+        at = self._first[group].unsqueeze(1) + torch.arange(self._most, device=self.device)
+        inside = at < self._first[group + 1].unsqueeze(1)
+        return torch.where(inside, self._true[torch.where(inside, at, 0)], -1)  # [events, most]
+
+    def draw(self, events: Tensor, src: Tensor, count: int = 1) -> Tensor:
+        """``count`` negative destinations for each event (by number), ``[events, count]``."""
+        luck = torch.rand(
+            (len(events), count), dtype=torch.float64, device=self.device, generator=self.generator
+        )
+        true = self._true_at(events)
+        anyone = self._pick(self.destinations, *self._segment_of_all(len(events)), true, luck)[0]
+        if self.kind == "random":
+            return anyone
+        base = (src * self._nodes).unsqueeze(1)
+        first = torch.searchsorted(self._pairs, base)
+        size = torch.searchsorted(self._pairs, base + self._nodes) - first
+        known = torch.where(true >= 0, base + true, -1)
+        picked, any_left = self._pick(self._pairs, first, size, known, luck)
+        return torch.where(any_left, picked - base, anyone)
+
+    def _segment_of_all(self, count: int) -> tuple[Tensor, Tensor]:
+        zero = torch.zeros((count, 1), dtype=torch.int64, device=self.device)
+        return zero, zero + len(self.destinations)
+
+    def _pick(
+        self, pool: Tensor, first: Tensor, size: Tensor, true: Tensor, luck: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """One of ``pool[first : first + size]`` that is not in ``true``; and whether there is one."""
+        if not len(pool):
+            return torch.zeros_like(luck, dtype=torch.int64), torch.zeros_like(size, dtype=torch.bool)
+        place, taken = self._places_of(true, pool)
+        met = taken.cumsum(dim=1)
+        free = torch.where(taken, place - first - met + 1, pool.numel())  # not true, before this true one
+        left = size - met[:, -1:]
+        drawn = (luck * left).long()
+        over = (free.unsqueeze(2) <= drawn.unsqueeze(1)).sum(dim=1)  # true ones to step over, [events, count]
+        return pool[(first + drawn + over).clamp(0, len(pool) - 1)], left > 0
+
+    @staticmethod
+    def _places_of(values: Tensor, pool: Tensor) -> tuple[Tensor, Tensor]:
+        """Where each value stands in the sorted pool, and whether it is there at all."""
+        place = torch.searchsorted(pool, values)
+        inside = place < len(pool)
+        return place, inside & (pool[torch.where(inside, place, 0)] == values)
+
+    def candidates(self, events: Tensor) -> tuple[Tensor, Tensor]:
+        """All destinations, and which of them are true at each event's time ``[events, all]``.
+
+        Ranking takes every destination as a candidate except the *other* true ones.
+        """
+        place, taken = self._places_of(self._true_at(events), self.destinations)
+        true = torch.zeros((len(events), len(self.destinations) + 1), dtype=torch.bool, device=self.device)
+        true.scatter_(1, torch.where(taken, place, len(self.destinations)), True)
+        return self.destinations, true[:, :-1]
+
+
+class _Truth(NamedTuple):
+    group_of_event: NDArray[np.int64]
+    first: NDArray[np.int64]
+    destinations: NDArray[np.int64]
+
+
+def _true_destinations(stream: EventStream) -> _Truth:
+    """The distinct destinations each source meets at each of its times."""
+    moment = np.concatenate([[0], np.cumsum(stream.t[1:] != stream.t[:-1])])
+    order = np.lexsort((stream.dst, stream.src, moment))
+    src, dst, when = stream.src[order], stream.dst[order], moment[order]
+    new_group = np.ones(len(order), dtype=bool)
+    new_group[1:] = (src[1:] != src[:-1]) | (when[1:] != when[:-1])
+    distinct = new_group.copy()
+    distinct[1:] |= dst[1:] != dst[:-1]
+    group_of_event = np.empty(len(order), dtype=np.int64)
+    group_of_event[order] = np.cumsum(new_group) - 1
+    return _Truth(
+        group_of_event=group_of_event,
+        first=np.append(np.flatnonzero(new_group[distinct]), np.count_nonzero(distinct)),
+        destinations=dst[distinct],
+    )
+
+
+def _pairs(stream: EventStream, kind: Kind, train: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Distinct ``source * nodes + destination`` of the kind, ascending."""
+    pair = stream.src * stream.num_nodes + stream.dst
+    seen = np.unique(pair[train])
+    return seen if kind == "historical" else np.setdiff1d(pair, seen)

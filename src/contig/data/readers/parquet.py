@@ -1,0 +1,71 @@
+"""Parquet files, one or a folder of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from contig.data.readers.sources import Roles, Source, refusing
+from contig.data.readers.tables import is_text, list_columns
+from contig.data.readers.words import listed
+from contig.errors import DataError
+
+SUFFIXES = (".parquet", ".pq", ".parq")
+MAGIC = b"PAR1"
+_CURE = "it is damaged or no Parquet file: write or download it again."
+
+
+def open_folder(folder: Path) -> Source:
+    files = sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
+    if not files:
+        raise DataError(
+            f"{folder}: the folder holds no .parquet file; name a file, or a folder of Parquet files."
+        )
+    return open_parquet(files, folder)
+
+
+def open_parquet(paths: Sequence[Path], origin: Path) -> Source:
+    """Files that hold one stream, one after the other; the first says which columns there are."""
+    counts, schemas = [], []
+    for path in paths:
+        with refusing(path, _CURE), pq.ParquetFile(path) as file:
+            counts.append(file.metadata.num_rows)
+            schemas.append(file.schema_arrow)
+    ends, schema = np.cumsum(counts), schemas[0]
+    twice = [name for name in schema.names if schema.names.count(name) > 1]
+    if twice:  # Parquet columns are asked for by name
+        raise DataError(f"{paths[0]}: two columns are called {twice[0]!r}; rename one of them.")
+
+    def load(roles: Roles) -> pa.Table:
+        names = [schema.names[i] for i in roles.positions]
+        parts = [_read(path, own, names) for path, own in zip(paths, schemas, strict=True)]
+        with refusing(origin, "give each column the same type in every file."):
+            return pa.concat_tables(parts, promote_options="permissive")
+
+    def place(row: int) -> str:
+        part = int(np.searchsorted(ends, row, side="right"))
+        return f"{paths[part]}, row {row - int(ends[part]) + counts[part]} (counted from 0)"
+
+    return Source(str(origin), schema.names, load, place, list_columns(schema))
+
+
+def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
+    """These columns of one file, in this order; the first two are the ids."""
+    missing = [name for name in names if name not in schema.names]
+    if missing:
+        raise DataError(
+            f"{path}: there is no column {missing[0]!r} as in the folder's first file; "
+            f"it has {listed(schema.names)}. Give all files the same columns."
+        )
+    coded = [name for name in names[:2] if is_text(schema.types[schema.names.index(name)])]
+    options = {"read_dictionary": coded, "page_checksum_verification": True}
+    with refusing(path, _CURE), pq.ParquetFile(path, **options) as file:
+        # pyarrow reads a dot as a path into a struct, so such names cannot be asked for one by one
+        table = file.read(columns=None if any("." in name for name in names) else list(names))
+        table = table.select([table.column_names.index(name) for name in names])
+        table.validate()
+        return table

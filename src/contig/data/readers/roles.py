@@ -1,0 +1,129 @@
+"""Which column is what: named by the caller, else recognised by its name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from contig.data.readers.sources import ColumnName, Roles, Source
+from contig.data.readers.words import is_number, listed, plain_name
+from contig.errors import ConfigError, DataError, unknown
+
+NODE_NAMES = {
+    "src": ("src", "source", "user", "u", "from", "sender"),
+    "dst": ("dst", "destination", "target", "item", "i", "to", "receiver", "recipient"),
+}
+ALIASES = {
+    **{
+        role: tuple(n + end for n in names for end in ("", "_id", "id")) for role, names in NODE_NAMES.items()
+    },
+    "t": ("t", "ts", "time", "timestamp", "datetime", "date", "unixtime", "unix_time", "event_time"),
+    "label": ("label", "state_label", "y"),
+}
+FEATURE_LISTS = ("features", "edge_features", "msg")
+NUMBERED_FEATURE = re.compile(r"(f|feat|feature|edge_feat|edge_feature)_?\d+")
+
+
+def find_roles(
+    source: Source, named: Mapping[str, ColumnName | None], features: Sequence[ColumnName] | None
+) -> Roles:
+    """The columns the caller named (src, dst, t, label), and for what is None those recognised.
+
+    A column named as a feature is recognised as src, dst or t only where no other is.
+    """
+    if isinstance(features, str):
+        raise ConfigError(
+            f"features={features!r} is one name; give a list of names: features=[{features!r}]."
+        )
+    found = {role: _named(source, role, given) for role, given in named.items() if given is not None}
+    claimed = None if features is None else tuple(_named(source, "features", given) for given in features)
+    for role in ALIASES:
+        if role not in found:
+            position = _recognised(source, role, set(found.values()), set(claimed or ()))
+            found |= {} if position is None else {role: position}
+    s, d, t = (found[role] for role in ("src", "dst", "t"))
+    if len({s, d, t}) < 3:
+        raise DataError(
+            f"{source.origin}: src, dst and t must be three columns, not "
+            f"{source.names[s]!r}, {source.names[d]!r} and {source.names[t]!r}."
+        )
+    own = _recognised_features(source, set(found.values())) if claimed is None else claimed
+    return Roles(s, d, t, found.get("label"), own)
+
+
+def users_and_items(source: Source, roles: Roles) -> bool | None:
+    """True where the columns' names say that sources and destinations are of two kinds."""
+    src, dst = (plain_name(source.names[i]) for i in (roles.src, roles.dst))
+    return True if src.startswith("user") and dst.startswith("item") else None
+
+
+def _named(source: Source, role: str, given: ColumnName) -> int:
+    """The position of the column the caller named."""
+    names = source.names
+    if isinstance(given, int):
+        if 0 <= given < len(names):
+            return given
+        raise DataError(
+            f"{source.origin}: {role}={given} is no column; "
+            f"it has {len(names)}, counted from 0: {listed(names)}."
+        )
+    same = [i for i, name in enumerate(names) if name == given]
+    same = same or [i for i, name in enumerate(names) if plain_name(name) == plain_name(given)]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        raise DataError(f"{source.origin}: {role}={given!r} names {len(same)} columns; rename all but one.")
+    raise DataError(f"{source.origin}, {role}={given!r}: {unknown('column', given, names)}")
+
+
+def _recognised(source: Source, role: str, taken: set[int], claimed: set[int]) -> int | None:
+    """The column that plays ``role`` by its name; None where the role may stay empty."""
+    position = _by_alias(source, role, taken | claimed)
+    if position is not None or role == "label":
+        return position
+    position = _by_alias(source, role, taken)
+    if position is None:
+        raise _no_column(source, role)
+    return position
+
+
+def _by_alias(source: Source, role: str, taken: set[int]) -> int | None:
+    plain = [None if i in taken else plain_name(name) for i, name in enumerate(source.names)]
+    for alias in ALIASES[role]:
+        if plain.count(alias) > 1:
+            raise DataError(
+                f"{source.origin}: {plain.count(alias)} columns are called {alias!r}; "
+                f"rename all but one, or name another column with {role}=."
+            )
+        if alias in plain:
+            return plain.index(alias)
+    return None
+
+
+FLAGS = {"t": "--time"}  # where the command line's name is another
+
+
+def _no_column(source: Source, role: str) -> DataError:
+    if not source.has_header or all(is_number(name) for name in source.names):
+        return DataError(
+            f"{source.origin}: no column is known to be {role!r}; the file seems to have no header, and its "
+            f"first event has {len(source.names)} fields. Say by position which is which: src=0, dst=1, t=2; "
+            "on the command line --src 0 --dst 1 --time 2."
+        )
+    known = NODE_NAMES.get(role, ALIASES[role])
+    near = [name for name in source.names if any(len(k) > 2 and k in plain_name(name) for k in known)]
+    guess = (near or source.names)[0]
+    return DataError(
+        f"{source.origin}: no column is called {role!r} or like it ({', '.join(known)}); it has "
+        f"{listed(source.names)}. Name the column, for instance {role}={guess!r}; on the command line "
+        f"{FLAGS.get(role, f'--{role}')} {guess}."
+    )
+
+
+def _recognised_features(source: Source, taken: set[int]) -> tuple[int, ...]:
+    plain = {i: plain_name(name) for i, name in enumerate(source.names) if i not in taken}
+    for wanted in FEATURE_LISTS:
+        found = [i for i, name in plain.items() if name == wanted and i in source.list_columns]
+        if found:
+            return (found[0],)
+    return tuple(i for i, name in plain.items() if NUMBERED_FEATURE.fullmatch(name))

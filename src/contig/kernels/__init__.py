@@ -1,0 +1,1 @@
+"""Compiled code, one dispatch per operation."""

@@ -1,0 +1,1 @@
+"""Trained runs: their config, folder and answers."""

@@ -1,0 +1,66 @@
+"""The config of a run: everything that decides its numbers, in one typed tree."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+
+from contig.data.events import EventStream
+from contig.errors import ConfigError, unknown
+from contig.models import DataShape, Model, model_class
+from contig.options import as_dict, set_options
+from contig.runs.options import TrainOptions
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Which model, with which options, trained how."""
+
+    model: str
+    model_options: Any
+    train: TrainOptions
+
+    @classmethod
+    def of(cls, model: str, settings: Mapping[str, Any] | None = None) -> RunConfig:
+        """The model's defaults with ``settings`` applied; a key names a model's or a training's option.
+
+        The training's defaults are the model's own where it has some.
+        """
+        kind = model_class(model)
+        options, train = kind.options(), set_options(TrainOptions(), kind.training_defaults)
+        ours = {f.name for f in fields(TrainOptions)}
+        theirs = {f.name for f in fields(options)}
+        given = dict(settings or {})
+        for name in given:
+            if name not in ours | theirs:
+                raise ConfigError(unknown(f"option of {model} or of its training", name, ours | theirs))
+        return cls(
+            model=model,
+            model_options=set_options(options, {k: v for k, v in given.items() if k in theirs}),
+            train=set_options(train, {k: v for k, v in given.items() if k in ours}),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {"model": self.model, "options": as_dict(self.model_options), "train": as_dict(self.train)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> RunConfig:
+        return cls.of(saved["model"], {**saved["options"], **saved["train"]})
+
+    def with_train(self, **changes: Any) -> RunConfig:
+        """The same config with some training options changed."""
+        return dataclasses.replace(self, train=set_options(self.train, changes))
+
+
+def build_model(config: RunConfig, stream: EventStream) -> Model:
+    """The config's model for this stream's widths, with fresh weights."""
+    features = stream.node_features
+    nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
+    make: Any = model_class(config.model)
+    model: Model = make(config.model_options, DataShape(stream.edge_width, nodes, stream.num_nodes))
+    return model

@@ -1,0 +1,1 @@
+"""Walking a stream: score a batch, then observe it."""

@@ -1,0 +1,226 @@
+"""Many runs by one command: what is trained, what is printed and what is kept."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import numpy as np
+import pytest
+from support.commands import Answer
+from support.finished import finish
+
+from contig.experiments import jobs as working
+from contig.experiments.jobs import Job
+from contig.models import MODELS, model_class
+from contig.runs.folder import RunFolder
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.delenv("CONTIG_DEBUG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def trained(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
+    """Jobs done, without the training: AP grows with the seed, dyrep always fails, contig with seed 1."""
+    done: list[Job] = []
+
+    def run(job: Job, device: str, shared: dict[str, str]) -> str | None:
+        done.append(job)
+        if job.recipe.model == "dyrep" or (job.recipe.model, job.seed) == ("contig", 1):
+            return "The loss is not a number."
+        finish(job, 0.8 + 0.01 * job.seed + 0.002 * len(job.recipe.model))
+        return None
+
+    monkeypatch.setattr(working, "_run", run)
+    return done
+
+
+def test_compare_trains_tests_and_keeps(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With real trainings, in processes of their own."""
+    command = [
+        *("compare", "synthetic:300", "--models", "jodie", "--no-rules", "--seeds", 2, "--out", "kept")
+    ]
+    command += ["--epochs", 1, "--set", "dim=6", "--set", "jodie.batch_size=50", "--at-once", 2]
+    command += ["--device", "cpu", "--csv", "own.csv", "--plot", "own.png"]
+    answer = Answer(*command)
+    assert answer.code == 0, answer.err
+    runs = [RunFolder(*(here / "kept/runs").glob(f"synthetic-300-jodie-{seed}-*/")) for seed in (0, 1)]
+    assert [(run.config().train.batch_size, run.config().model_options.dim) for run in runs] == [(50, 6)] * 2
+    found = [run.metrics() for run in runs]
+    [told] = json.loads((here / "kept/compare.json").read_text())
+    [row] = told["rows"]
+    for selection in ("transductive", "inductive"):
+        for measure in ("ap", "auc"):
+            values = [metrics[selection][measure] for metrics in found]
+            expected = {"mean": mean(values), "std": stdev(values)}
+            assert row[selection][measure] == pytest.approx(expected)
+    assert row["peak_memory"] == max(metrics["peak_memory"]["bytes"] for metrics in found)
+    assert row["train_speed"] == pytest.approx(mean(m["events_per_second"]["train"] for m in found))
+    ap = [100 * metrics["transductive"]["ap"] for metrics in found]
+    line = next(line for line in answer.lines if line[0] == "jodie")
+    assert line[1:4] == [f"{mean(ap):.2f}", "±", f"{stdev(ap):.2f}"]
+    assert (here / "kept/compare.txt").read_text().strip() == answer.out.strip()
+    assert (here / "own.csv").read_text() == (here / "kept/compare.csv").read_text()
+    assert (here / "own.png").read_bytes()[:4] == (here / "kept/compare.png").read_bytes()[:4] == b"\x89PNG"
+    assert "2 trainings at once" in answer.out
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: pytest.fail("it was done already"))
+    assert "at once" not in Answer(*command).out  # who knows how those were trained
+    again = Answer(*command, "--json")
+    assert json.loads(again.out) == [told]
+
+
+def test_a_run_that_fails_in_its_process(here: Path) -> None:
+    (here / "short.csv").write_text("src,dst,t\n1,2,1\n2,3,2\n")
+    answer = Answer(
+        "compare", "short.csv", "--models", "jodie", "--no-rules", "--seeds", 1, "--device", "cpu"
+    )
+    assert answer.code == 2
+    assert "jodie failed with seed 0: " in answer.err
+    assert "part is empty (2 events in all)" in answer.err
+    assert answer.lines[-1][:2] == ["jodie", "failed"]
+    assert not (here / "runs/compare/compare.png").exists()  # nothing to draw
+
+
+def test_all_models_and_the_rules_beside(trained: list[Job], here: Path) -> None:
+    answer = Answer("compare", "synthetic:300", "--seeds", 3)
+    learning = [name for name in MODELS if model_class(name).learns]
+    learned = {(job.recipe.model, job.seed) for job in trained if job.recipe.model in learning}
+    assert learned == {(name, seed) for name in learning for seed in range(3)}
+    rules = [(job.recipe.model, job.recipe.variant) for job in trained if job.recipe.model not in learning]
+    assert len(set(rules)) == len(rules)  # each once
+    assert {("edgebank", "as given"), ("edgebank", "window"), ("recency", "as given")} <= set(rules)
+    first = [line[0] for line in answer.lines]
+    start = first.index("contig")
+    assert first[start : start + len(learning)] == learning
+    assert first[start + len(learning)] == "rules"
+    assert first.index("recency") > first.index("rules")
+
+
+def test_a_failure_hides_no_other(trained: list[Job], here: Path) -> None:
+    answer = Answer("compare", "synthetic:300", "--models", "contig,dyrep,tgn", "--seeds", 3)
+    assert answer.code == 2
+    lines = {line[0]: line for line in answer.lines}
+    assert lines["dyrep"][1] == "failed"
+    assert lines["tgn"][1:4] == ["81.60", "±", "1.00"]
+    assert lines["contig"][1:4] == ["82.20", "±", "1.41"]  # of the two seeds that ended
+    assert "contig failed with seed 1: The loss is not a number." in answer.err
+    kept = (here / "runs/compare/compare.txt").read_text()
+    assert "dyrep failed with seed 2: The loss is not a number." in kept
+    with (here / "runs/compare/compare.csv").open(newline="") as file:
+        found = {row["model"]: row for row in csv.DictReader(file)}
+    assert found["contig"]["seeds"] == "2"
+    assert float(found["contig"]["ap_transductive_std"]) == pytest.approx(stdev([0.812, 0.832]))
+    assert found["dyrep"]["ap_transductive_mean"] == ""
+    assert (here / "runs/compare/compare.png").exists()
+
+
+def test_failed_ones_are_tried_again_and_done_ones_not(trained: list[Job]) -> None:
+    command = ("compare", "synthetic:300", "--models", "contig,tgn", "--no-rules", "--seeds", 2)
+    Answer(*command)
+    assert len(trained) == 4
+    Answer(*command)
+    assert [(job.recipe.model, job.seed) for job in trained[4:]] == [("contig", 1)]
+
+
+def test_one_seed_has_no_spread(trained: list[Job]) -> None:
+    out = Answer("compare", "synthetic:300", "--models", "tgn", "--seeds", 1).out
+    assert "±" not in out
+    assert "one seed" in out
+
+
+def test_a_table_for_each_stream(trained: list[Job], here: Path) -> None:
+    command = ("compare", "synthetic:300", "synthetic:200", "--models", "jodie", "--seeds", 1)
+    answer = Answer(*command, "--no-rules")
+    titles = [line[0] for line in answer.lines if line[0].startswith("synthetic")]
+    assert titles == ["synthetic:300:", "synthetic:200:"]
+    told = json.loads(Answer(*command, "--no-rules", "--json").out)
+    assert [(one["data"], one["events"]) for one in told] == [("synthetic:300", 300), ("synthetic:200", 200)]
+
+
+@pytest.fixture
+def visits(here: Path) -> Path:
+    rng = np.random.default_rng(4)
+    lines = [f"{rng.integers(0, 9)},{rng.integers(5, 16)},{t}" for t in range(100)]
+    path = here / "visits.csv"
+    path.write_text("who,page,when\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_a_file_is_read_the_same_way_in_every_run(visits: Path, trained: list[Job]) -> None:
+    columns = ["--src", "who", "--dst", "page", "--time", "when", "--bipartite"]
+    answer = Answer("compare", "visits.csv", *columns, "--models", "tgn", "--seeds", 1)
+    assert answer.lines[0][:5] == ["visits.csv:", "100", "events,", "20", "nodes"]
+    for job in trained:
+        command = job.command("cpu") if not job.done else [*job.recipe.reading]
+        assert " ".join(columns) in " ".join(command)
+    visits.write_text(visits.read_text() + "3,7,101\n")
+    before = len(trained)
+    Answer("compare", "visits.csv", *columns, "--models", "tgn", "--seeds", 1)
+    assert len(trained) == 2 * before  # other events, other runs
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--models", "tng"], "Did you mean 'tgn'"),
+        (["--set", "dimm=3"], "Did you mean 'dim'"),
+        (["--epochs", 0], "epochs=0"),
+        (["--plot", "x.gif"], "Unknown picture format 'gif'"),
+        (["--csv", "."], "--csv . is a folder"),
+        (["--out", "file"], "--out file is a file"),
+    ],
+)
+def test_wrong_wishes_are_refused_at_once(
+    options: list[Any], told: str, trained: list[Job], here: Path
+) -> None:
+    (here / "file").touch()
+    answer = Answer("compare", "synthetic:300", *options)
+    assert answer.code == 2
+    assert told in answer.err
+    assert trained == []
+
+
+def test_repeat_prints_its_table_even_if_a_variant_fails(trained: list[Job], here: Path) -> None:
+    for model in ("dyrep", "tgn"):
+        (here / f"{model}.json").write_text(json.dumps({"data": "synthetic:300", "model": model}))
+    answer = Answer("repeat", "dyrep.json", "tgn.json", "tgn.json", "--seeds", 2)
+    assert answer.code == 2
+    lines = {line[1]: line for line in answer.lines if line[0] == "synthetic:300"}
+    assert len(trained) == 4  # named twice, trained once
+    assert lines["dyrep"][4:6] == ["0", "failed"]
+    assert lines["tgn"][4:8] == ["2", "81.10", "±", "0.71"]
+    assert "dyrep failed with seed 1: The loss is not a number." in answer.err
+    told = json.loads(Answer("repeat", "tgn.json", "--seeds", 1, "--json").out)
+    assert told[0]["transductive"]["ap"]["std"] is None
+    assert "81" not in Answer("repeat", "tgn.json", "--seeds", 1).out.replace("80.60", "")
+
+
+def test_repeat_and_compare_share_their_runs_and_know_other_events(trained: list[Job], here: Path) -> None:
+    rows = [f"{i % 7},{20 + i % 5},{i}" for i in range(100)]
+    visits, recipe = here / "visits.csv", here / "visits.json"
+    visits.write_text("\n".join(["src,dst,t", *rows]))
+    recipe.write_text(json.dumps({"data": "visits.csv", "model": "tgn", "settings": {"epochs": 50}}))
+    Answer("repeat", "visits.json", "--seeds", 2, "--out", "kept")
+    assert (
+        Answer("compare", "visits.csv", "--models", "tgn", "--no-rules", "--seeds", 2, "--out", "kept").code
+        == 0
+    )
+    assert len(trained) == 2  # 50 epochs are the default
+    visits.write_text("\n".join(["src,dst,t", *rows[:-1]]))
+    Answer("repeat", "visits.json", "--seeds", 2, "--out", "kept")
+    assert len(trained) == 4
+
+
+@pytest.mark.parametrize("command", ["repeat", "compare"])
+def test_help_has_examples(command: str) -> None:
+    answer = Answer(command, "--help")
+    assert answer.code == 0
+    assert answer.out.count(f"contig {command}") >= 2

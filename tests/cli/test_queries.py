@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from support.commands import SET, START, Answer
+
+from contig import plots
+from contig.runs.run import Run
+
+pytestmark = pytest.mark.usefixtures("light", "here")
+
+
+# --- embed ---------------------------------------------------------------------------------------------
+
+
+def test_every_node_in_parquet(run: Path) -> None:
+    answer = Answer("embed", run, "--out", "deep/now.parquet")
+    assert answer.code == 0, answer.err
+    table = pq.read_table("deep/now.parquet")
+    opened = Run.open(run)
+    assert table.column_names == ["node", "side", "embedding"]
+    assert str(table.schema.field("embedding").type) == "fixed_size_list<element: float>[8]"
+    assert table["node"].to_pylist() == opened.stream.ids.labels.tolist()
+    assert table["side"].to_pylist() == ["src"] * 10 + ["dst"] * 8
+    assert np.array_equal(np.array(table["embedding"].to_pylist(), np.float32), opened.embed())
+    assert f"{len(table)} embeddings of width 8 are in deep/now.parquet" in answer.err
+
+
+@pytest.mark.parametrize(
+    "at", ["2024-05-04T06:00:00", "2024-05-04T06:00Z", "2024-05-04T08:00+02:00", str(START + 280_800)]
+)
+def test_a_date_is_a_time(at: str, run: Path) -> None:
+    assert Answer("embed", run, "--at", at, "--out", "then.npy").code == 0
+    then = np.load("then.npy")
+    assert np.array_equal(then, Run.open(run).embed(at=START + 280_800))
+    assert not np.array_equal(then, Run.open(run).embed())
+
+
+def test_some_nodes_in_npy(run: Path, here: Path) -> None:
+    (here / "ids.txt").write_text("n3\n\n n14 \nn3\n")
+    for given in ("n3,n14,n3", "ids.txt"):
+        assert Answer("embed", run, "--nodes", given, "--out", "some.npy").code == 0
+        assert np.array_equal(np.load("some.npy"), Run.open(run).embed(["n3", "n14", "n3"]))
+        ids = json.loads((here / "some.ids.json").read_text())
+        assert ids == {"node": ["n3", "n14", "n3"], "side": ["src", "dst", "src"]}
+
+
+def test_one_side(run: Path) -> None:
+    assert Answer("embed", run, "--side", "dst", "--out", "pages.parquet").code == 0
+    table = pq.read_table("pages.parquet")
+    assert table["node"].to_pylist() == sorted(f"n{i}" for i in range(7, 15))
+    assert set(table["side"].to_pylist()) == {"dst"}
+    assert Answer("embed", run, "--nodes", "n8", "--side", "dst", "--out", "one.npy").code == 0
+    row = table["node"].to_pylist().index("n8")
+    np.testing.assert_allclose(np.load("one.npy")[0], table["embedding"][row].as_py(), rtol=1e-4, atol=1e-6)
+
+
+def test_ids_that_are_numbers_stay_numbers(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--epochs", 1, "--out", "run", *SET).code == 0
+    assert Answer("embed", "run", "--nodes", "3,1", "--out", "x.parquet").code == 0
+    assert pq.read_table("x.parquet")["node"].to_pylist() == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--out", "x.csv"], "Unknown kind of file '.csv'"),
+        (["--out", "folder.npy"], "is a folder"),
+        (["--out", "file/x.npy"], "cannot be written"),
+        (["--out", "x.npy", "--nodes", "n99"], "Node 'n99' is not in this stream; its ids look like 'n0'"),
+        (["--out", "x.npy", "--nodes", "n8"], "is both a source and a destination"),
+        (["--out", "x.npy", "--nodes", ","], "there is no id in it"),
+        (["--out", "x.npy", "--side", "left"], "Unknown side 'left'"),
+        (["--out", "x.npy", "--at", "noon"], "--at noon: not a time"),
+        (["--out", "x.npy", "--at", "nan"], "finite time"),
+    ],
+)
+def test_embed_refuses(options: list[str], told: str, run: Path, here: Path) -> None:
+    (here / "folder.npy").mkdir()
+    (here / "file").write_text("")
+    answer = Answer("embed", run, *options)
+    assert answer.code == 2
+    assert told in answer.err
+    assert {path.name for path in here.iterdir()} == {"folder.npy", "file"}
+
+
+def test_a_date_means_nothing_to_a_stream_without_dates(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
+    answer = Answer("recommend", "run", "--node", "1", "--at", "2024-05-01")
+    assert answer.code == 2
+    assert "do not look like dates; give a number" in answer.err
+
+
+# --- recommend -----------------------------------------------------------------------------------------
+
+
+def test_recommend(run: Path) -> None:
+    expected = Run.open(run).recommend("n8", at=START + 500_000.5, k=3)
+    found = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "-k", 3, "--json").json
+    keys = ("node", "score", "probability")
+    assert found["recommendations"] == [{key: getattr(one, key) for key in keys} for one in expected]
+    assert (found["node"], found["at"]) == ("n8", START + 500_000.5)
+    answer = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "--k", 3)
+    assert "rank node probability" in answer.words
+    for rank, one in enumerate(expected, 1):
+        assert f"{rank} {one.node} {1 / (1 + exp(-one.score)):.3f}" in answer.words
+    assert len(Answer("recommend", run, "--node", "n8", "--json").json["recommendations"]) == 8
+
+
+@pytest.mark.parametrize(("at", "told"), [(START - 9.0, True), ("first", True), (START + 500_000.5, False)])
+def test_a_time_before_everything_is_told(at: float | str, told: bool, run: Path, here: Path) -> None:
+    """At the first event's own time nothing has happened, either."""
+    when = Run.open(run).stream.t[0] if at == "first" else at
+    commands = (
+        ["recommend", run, "--node", "n8", "--at", when],
+        ["embed", run, "--at", when, "--out", "x.npy"],
+        ["trajectory", run, "--node", "n1", "--from", START - 99.0, "--to", when, "--out", "x.parquet"],
+    )
+    for command in commands:
+        answer = Answer(*command)
+        assert answer.code == 0, answer.err
+        assert ("nothing has happened by then" in answer.err) is told
+
+
+def test_a_rule_recommends_by_its_scores(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
+    assert "rank node score" in Answer("recommend", "run", "--node", "1").words
+    rows = Answer("recommend", "run", "--node", "1", "-k", 2, "--json").json["recommendations"]
+    assert {(row["score"], row["probability"]) for row in rows} <= {(0.0, None), (1.0, None)}
+
+
+def test_recommend_refuses(run: Path) -> None:
+    for options, told in ((["--node", "n99"], "its ids look like 'n0'"), (["--node", "n1", "-k", 0], "-k")):
+        assert told in Answer("recommend", run, *options).refusal
+
+
+# --- trajectory ----------------------------------------------------------------------------------------
+
+
+def test_a_path_in_numbers_and_in_a_figure(run: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    draw = plots.trajectory
+    monkeypatch.setattr(plots, "trajectory", lambda *args: drawn.append(args) or draw(*args))
+    span = ["--from", "2024-05-02", "--to", "2024-05-08T12:00", "--points", 11]
+    answer = Answer(
+        "trajectory", run, "--node", "n9", "--side", "dst", *span, "--out", "p.parquet", "--plot", "p.png"
+    )
+    assert answer.code == 0, answer.err
+    times = np.linspace(START + 86_400, START + 7.5 * 86_400, 11)
+    opened = Run.open(run)
+    expected = opened.trajectory("n9", times, side="dst").embeddings
+    table = pq.read_table("p.parquet")
+    assert table["t"].to_pylist() == times.tolist()
+    assert np.array_equal(np.array(table["embedding"].to_pylist(), np.float32), expected)
+    assert (here / "p.png").read_bytes()[:4] == b"\x89PNG"
+    ((_, _, node, at, embeddings, title),) = drawn
+    assert (node, title) == (opened.stream.ids.find("n9", "dst"), "n9 in visits.csv")
+    assert np.array_equal(at, times)
+    assert np.array_equal(embeddings, expected)
+
+
+def test_a_path_is_of_the_last_events(run: Path) -> None:
+    """As many points between any two of them, and both sides of every jump."""
+    assert Answer("trajectory", run, "--node", "n2", "--points", 66, "--out", "p.parquet").code == 0
+    times = np.array(pq.read_table("p.parquet")["t"].to_pylist())
+    opened = Run.open(run)
+    stream, node = opened.stream, opened.stream.ids.find("n2")
+    met = stream.t[(stream.src == node) | (stream.dst == node)][-11:]
+    assert len(np.unique(met)) == 11
+    usual = np.median(np.diff(met[1:]))
+    start = max(met[0], met[1] - usual)
+    assert times[[0, -1]] == pytest.approx([start, met[-1] + usual])
+    just_after = np.nextafter(met[1:].astype(float), np.inf)
+    assert np.histogram(times, [start, *just_after, times[-1]])[0].tolist() == [6] * 11
+    for event in met[1:]:
+        before, after = times[times <= event][-1], times[times > event][0]
+        assert before == event
+        assert after - event < 1e-5
+        embedded = opened.embed(["n2"], at=event), opened.embed(["n2"], at=after)
+        assert not np.allclose(*embedded, atol=1e-3)
+
+
+def test_half_a_span_is_filled_up(run: Path) -> None:
+    t = Run.open(run).stream.t
+    for span, ends in (
+        (["--from", "2024-05-02"], (START + 86_400, t[-1])),
+        (["--to", "2024-05-04"], (t[0], START + 3 * 86_400)),
+    ):
+        assert Answer("trajectory", run, "--node", "n2", *span, "--points", 3, "--out", "p.parquet").code == 0
+        assert pq.read_table("p.parquet")["t"].to_pylist() == np.linspace(*ends, 3).tolist()
+
+
+def test_a_single_event_is_shown_in_the_whole_stream(here: Path) -> None:
+    rows = [f"{i % 7},{10 + i % 5},{i}\n" for i in range(90)]
+    (here / "x.csv").write_text("src,dst,t\n" + "".join([*rows[:40], "99,10,39\n", *rows[40:]]))
+    assert Answer("train", "x.csv", "--epochs", 1, "--out", "run", *SET).code == 0
+    assert Answer("trajectory", "run", "--node", "99", "--points", 3, "--out", "p.parquet").code == 0
+    assert pq.read_table("p.parquet")["t"].to_pylist() == [0, 44.5, 89]
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ([], "Nothing to make"),
+        (["--plot", "x.gif"], "Unknown picture format 'gif'"),
+        (["--out", "x.csv"], "Unknown kind of file '.csv'"),
+        (["--out", "x.parquet", "--from", "2024-05-03", "--to", "2024-05-02"], "must end after it begins"),
+        (["--out", "x.parquet", "--points", "1"], "--points"),
+    ],
+)
+def test_trajectory_refuses(options: list[str], told: str, run: Path, here: Path) -> None:
+    answer = Answer("trajectory", run, "--node", "n2", *options)
+    assert told in answer.refusal
+    assert list(here.iterdir()) == []

@@ -1,0 +1,219 @@
+"""The paper's tables and figures by one command: planned, trained, measured, kept, not done twice."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from contextlib import redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TextIO
+
+import numpy as np
+import pytest
+import typer
+from support.commands import Answer
+
+from contig.cli import app
+from contig.experiments import identity
+from contig.experiments import jobs as working
+from contig.experiments.jobs import Job
+from contig.reproduction import figures, studies
+from contig.reproduction.studies import ITEMS, QUICK
+from contig.tasks import classify
+
+SMALL = {"epochs": 2, "dim": 8, "time_dim": 8, "neighbors": 2, "batch_size": 50}
+TINY = replace(
+    QUICK,
+    settings=SMALL,
+    sweeps={"horizon": (0.6, 1.0), "neighbors": (2,), "heads": (1, 2), "dim": (8,), "time_dim": (4, 8)},
+    sizes=(200, 300, 400),
+    timing=SMALL,
+    events=300,
+)
+COMMAND = ["reproduce", "all", "--quick", "--models", "contig,tgn", "--no-rules", "--device", "cpu"]
+
+
+@pytest.fixture
+def commands(monkeypatch: pytest.MonkeyPatch, light: None, here: Path) -> list[list[str]]:
+    """Commands that would be given to processes of their own, given in this one."""
+    given: list[list[str]] = []
+
+    def run(command: list[str], stdout: TextIO, **_: Any) -> SimpleNamespace:
+        given.append(command[3:])
+        try:
+            with redirect_stdout(stdout):
+                typer.main.get_command(app).main(command[3:], prog_name="contig", standalone_mode=False)
+        except SystemExit as end:
+            return SimpleNamespace(returncode=end.code)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr(working, "subprocess", SimpleNamespace(run=run))
+    monkeypatch.setattr(studies, "QUICK", TINY)
+    monkeypatch.setattr(classify, "LOOKS", 2)
+    return given
+
+
+@pytest.fixture
+def visits(here: Path) -> Path:
+    """400 labelled events, of which a small scale takes 300."""
+    rng = np.random.default_rng(8)
+    rows = np.stack([rng.integers(0, 12, 400), rng.integers(20, 29, 400), np.arange(400)], axis=1)
+    label = rng.integers(0, 2, 400)
+    lines = [f"{s},{d},{t},{y}" for (s, d, t), y in zip(rows.tolist(), label.tolist(), strict=True)]
+    path = here / "visits.csv"
+    path.write_text("src,dst,t,label\n" + "\n".join(lines) + "\n")
+    return path
+
+
+def test_all_of_it_small(
+    commands: list[list[str]], visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = Answer(*COMMAND, "--datasets", visits, "--out", "made")
+    assert answer.code == 0, answer.err
+    made = here / "made"
+    for name in (*ITEMS, "claims"):
+        for ending in ("txt", "csv", "tex", "md"):
+            text = (made / f"{name}.{ending}").read_text()
+            assert "quick" in text.lower(), f"{name}.{ending} must say that it is quick"
+    for item in ITEMS:
+        assert (made / f"{item}.png").read_bytes()[:4] == b"\x89PNG"
+        assert (made / f"{item}.svg").exists()
+    page = (made / "report.html").read_text()
+    assert page.count("<svg") == len(ITEMS)
+    assert len(re.findall("<section", page)) == len(re.findall('class="tag">QUICK', page))
+    words = [command[0] for command in commands]
+    # two models; six ablations; three values besides the plain; twice three sizes, of which the middle ones
+    # are one; three tasks of two models
+    assert (words.count("train"), words.count("evaluate")) == (2 + 6 + 3 + 5, 3 * 2)
+    for i in (i for i, word in enumerate(words) if word == "evaluate"):  # right after its run was trained
+        before = next(c for c in reversed(commands[:i]) if c[0] == "train")
+        assert before[before.index("--out") + 1] == commands[i][1]
+    timed = [Path(command[1]).stem for command in commands[:5]]
+    assert timed == [
+        *("synthetic-200-watched", "synthetic:300", "synthetic-400-watched"),
+        *("synthetic:200", "synthetic:400"),
+    ]
+    _agrees_with_the_runs(made)
+    commands.clear()
+    monkeypatch.setattr(figures, "figure", lambda table, facts: None)  # drawn once is enough
+    again = Answer(*COMMAND, "--datasets", visits, "--out", "made")
+    assert commands == []  # all is done
+    assert again.out == answer.out
+    assert not list(made.glob("*.png"))  # where nothing is drawn no picture of another time stays
+    _goes_on(commands, visits, made)
+    _knows_what_other_code_did(visits, made, monkeypatch)
+
+
+def _agrees_with_the_runs(made: Path) -> None:
+    """The table's numbers are those of the run's own file."""
+    [folder] = made.glob("runs/visits-first-300-tgn-0-*/")
+    found = json.loads((folder / "metrics.json").read_text())
+    assert found["data"]["events"] == 300
+    with (made / "table2.csv").open(newline="") as file:
+        rows = [r for r in csv.DictReader(file) if (r["label"], r["section"]) == ("tgn", "transductive")]
+    here = {row["measure"]: float(row["here"]) for row in rows}
+    assert here == pytest.approx({m.upper(): 100 * found["transductive"][m] for m in ("auc", "ap")})
+    ranks = json.loads((folder / "evaluations/recommend.json").read_text())
+    with (made / "fig3.csv").open(newline="") as file:
+        [row] = [r for r in csv.DictReader(file) if (r["label"], r["measure"]) == ("tgn", "MRR")]
+    assert float(row["here"]) == pytest.approx(100 * ranks["transductive"]["mrr"])
+
+
+def _goes_on(commands: list[list[str]], visits: Path, made: Path) -> None:
+    """What an interruption left undone is done, and nothing else."""
+    [folder] = made.glob("runs/visits-first-300-tgn-0-*/")
+    (folder / "metrics.json").unlink()
+    (folder / "evaluations/intervals.json").unlink()
+    part = Answer(*COMMAND, "--datasets", visits, "--out", "made", "--only-done")
+    assert (part.code, commands) == (0, [])
+    assert "tgn" not in (made / "table2.txt").read_text()
+    assert Answer(*COMMAND, "--datasets", visits, "--out", "made").code == 0
+    done = [(command[0], Path(command[1]).name) for command in commands]
+    assert done == [("resume", folder.name), ("evaluate", folder.name)]
+    assert "tgn" in (made / "table2.txt").read_text()
+
+
+def _knows_what_other_code_did(visits: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = identity.code_version().rpartition("-")[2]
+    monkeypatch.setattr(identity, "code_version", lambda: "0.1.0-fedcba98")
+    told = [*COMMAND, "--datasets", visits, "--out", "made", "--only-done"]
+    without, counted = Answer(*told), Answer(*told, "--any-code")
+    assert "16 of the runs are there by another version of the code; --any-code counts them" in without.err
+    assert "Nothing of it is done" in without.out
+    assert "another version" not in counted.err
+    assert "Nothing of it is done" not in counted.out
+    page = (made / "report.html").read_text()
+    assert f"code {ours}" in page
+    assert "fedcba98" not in page
+
+
+def test_what_fails_is_told_and_keeps_no_other_from_being_shown(
+    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, commands: list[list[str]]
+) -> None:
+    real = working._run
+
+    def run(job: Any, device: str, shared: dict[str, str]) -> str | None:
+        wrong = isinstance(job, Job) and job.recipe.model == "tgn"
+        return "No luck today." if wrong else real(job, device, shared)
+
+    monkeypatch.setattr(working, "_run", run)
+    told = ["reproduce", "table2", "fig4", *COMMAND[2:], "--datasets", visits, "--out", "made", "--json"]
+    answer = Answer(*told)
+    assert answer.code == 2
+    assert "tgn-0-" in answer.err
+    assert "No luck today." in answer.err
+    assert "No luck today." in (here / "made/report.html").read_text()
+    assert {row["label"] for row in json.loads(answer.out)} == {"contig"}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["table4", "--models", "tgn"], "table4: of contig alone, whatever --models says"),
+        (["fig6", "--models", "contig"], "fig6: of synthetic streams, whatever --datasets says"),
+        (["table3", "--models", "tgn"], "table3: no labels in plain"),
+    ],
+)
+def test_what_does_not_apply_is_told(words: list[str], told: str, here: Path, light: None) -> None:
+    (here / "plain.csv").write_text("src,dst,t\n" + "".join(f"{i % 5},{7 + i % 3},{i}\n" for i in range(60)))
+    wanted = ["reproduce", *words, "--quick", "--only-done", "--datasets", "plain.csv"]
+    assert told in Answer(*wanted).err
+
+
+def test_an_interruption_is_told_once_with_the_way_on(
+    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, light: None
+) -> None:
+    def stop(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(working, "_run", stop)
+    answer = Answer("reproduce", "table2", *COMMAND[2:], "--datasets", visits, "--out", "made")
+    assert answer.code == 130
+    assert "the same command goes on from here" in answer.err
+    assert "--only-done" in answer.err
+    assert "failed" not in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["table9"], "Unknown table or figure 'table9'"),
+        (["table2", "--models", "tng"], "Did you mean 'tgn'"),
+        (["table2", "--datasets", "mok"], "Did you mean 'mooc'"),
+        (["table2", "--datasets", ","], "--datasets ',' names none"),
+    ],
+)
+def test_wrong_wishes_are_refused_at_once(
+    words: list[str], told: str, here: Path, commands: list[list[str]]
+) -> None:
+    assert told in Answer("reproduce", *words).refusal
+    assert commands == []
+
+
+def test_help_has_examples() -> None:
+    answer = Answer("reproduce", "--help")
+    assert answer.code == 0
+    assert answer.out.count("contig reproduce") >= 3

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from contig.data.clock import TimeSpan, duration, parse_time
+from contig.errors import DataError
+
+MAY = 1_714_521_600  # midnight before 1 May 2024, UTC
+TICKS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
+
+
+@pytest.mark.parametrize(
+    ("times", "kind", "clock"),
+    [
+        ([0, 2_678_373], "int64", None),
+        ([1_289_241_911, 1_453_684_323], "int64", "seconds"),
+        ([1.5e9, 1.5e9 + 0.5], "float64", "seconds"),
+        ([5e8, 6e8], "float64", None),
+        ([1_600_000_000_000, 1_600_000_000_001], "int64", "milliseconds"),
+        ([1_600_000_000_000_000, 1_700_000_000_000_000], "int64", "microseconds"),
+        ([1_600_000_000_000_000_000, 1_700_000_000_000_000_000], "int64", "nanoseconds"),
+        ([-5, 1_600_000_000], "int64", None),
+        ([1_600_000_000, 1_600_000_000_000], "int64", None),
+    ],
+)
+def test_the_clock_is_recognised(times: list[float], kind: str, clock: str | None) -> None:
+    found = TimeSpan.of(np.array(times))
+    assert (found.first, found.last, found.span) == (times[0], times[1], times[1] - times[0])
+    assert (found.type, found.unix) == (kind, clock)
+    expected = {None: 1, "seconds": 1, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
+    assert found.per_second == expected[clock]
+
+
+def test_a_span_wider_than_int64_is_exact() -> None:
+    ends = [-(2**63) + 1, 2**63 - 1]
+    assert TimeSpan.of(np.array(ends)).span == 2**64 - 2
+
+
+@pytest.mark.parametrize(
+    ("times", "words"),
+    [
+        ([MAY, MAY + 86_399, MAY + 86_400], "2024-05-01 to 2024-05-02"),
+        ([MAY * 1000 - 1, MAY * 1000], "2024-04-30 to 2024-05-01"),
+        ([3, 12_345], "3 to 12,345"),
+        ([0.25, 1234.5], "0.25 to 1,234.5"),
+    ],
+)
+def test_a_span_in_words(times: list[float], words: str) -> None:
+    assert str(TimeSpan.of(np.array(times))) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "0 s"),
+        (0.25, "0.25 s"),
+        (54.0, "54 s"),
+        (60, "1 min"),
+        (156, "2.6 min"),
+        (3600, "1 hour"),
+        (6843.4, "1.9 hours"),
+        (86_400, "1 day"),
+        (2_678_373, "31 days"),
+        (16_736_181, "194 days"),
+        (113_740_399, "3.6 years"),
+        (31_557_600 * 12_345, "12,345 years"),
+    ],
+)
+def test_durations_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+# --- moments -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", TICKS)
+@pytest.mark.parametrize(
+    "given",
+    [
+        "2024-05-01T06:30:00.25",
+        "2024-05-01T06:30:00.250Z",
+        "2024-05-01 08:30:00.25+02:00",
+        datetime(2024, 5, 1, 6, 30, 0, 250_000),
+        datetime(2024, 5, 1, 6, 30, 0, 250_000, tzinfo=UTC),
+        datetime(2024, 5, 1, 1, 30, 0, 250_000, tzinfo=timezone(timedelta(hours=-5))),
+        np.datetime64("2024-05-01T06:30:00.250"),
+        np.datetime64("2024-05-01T06:30:00.250000000"),
+        pd.Timestamp("2024-05-01 06:30:00.25"),
+        pd.Timestamp("2024-05-01 08:30:00.25", tz="Europe/Berlin"),
+    ],
+    ids=repr,
+)
+def test_a_date_in_every_form_and_unit(given: Any, unit: str) -> None:
+    per = TICKS[unit]
+    t = np.array([(MAY - 9) * per, (MAY + 9) * per])
+    expected = (MAY + 6 * 3600 + 30 * 60) * per + per / 4 if per == 1 else (MAY + 23_400) * per + per // 4
+    assert parse_time(given, t, "at") == expected
+
+
+@pytest.mark.parametrize("given", ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")], ids=repr)
+def test_a_day_is_its_first_moment(given: Any) -> None:
+    found = parse_time(given, np.array([MAY - 5.5, MAY]), "at")
+    assert (found, type(found)) == (MAY, int)
+
+
+def test_a_nanosecond_is_not_lost() -> None:
+    t = np.array([MAY * 10**9, MAY * 10**9 + 5])
+    assert parse_time(np.datetime64("2024-05-01T00:00:00.123456789"), t, "at") == MAY * 10**9 + 123_456_789
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(7, 7), (2.5, 2.5), ("7", 7), ("2.5", 2.5), ("-3", -3), (np.int64(2**60 + 1), 2**60 + 1)],
+)
+def test_numbers_stay_what_they_are(given: Any, expected: float) -> None:
+    found = parse_time(given, np.array([1, 9]), "at")
+    assert (found, type(found)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["noon", "", [3], None, True, np.datetime64("NaT", "s"), pd.NaT, np.timedelta64(3, "s")],
+    ids=repr,
+)
+def test_what_is_no_time(given: Any) -> None:
+    with pytest.raises(DataError, match=r"^--at x: not a time; give a number as in the events, or a date"):
+        parse_time(given, np.array([1, 9]), "--at x")
+
+
+def test_a_date_means_nothing_where_times_are_none() -> None:
+    """Seconds from 1970 on are dates once more, though the clock is not sure of them."""
+    with pytest.raises(DataError, match=r"run from 5 to 2,000 and do not look like dates; give a number"):
+        parse_time("2024-05-01", np.array([5, 2000]), "--at x")
+    assert parse_time("1970-01-01T00:10", np.array([5, 2000]), "--at x") == 600

@@ -1,0 +1,189 @@
+"""What a memory keeps of a stream: vectors, latest events and intervals, by hand and by gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.problems import batch_of, query_times, random_stream, run_over, snapshot, stream_of
+from support.twins import NOW, model_of
+from torch import Tensor
+
+from contig.history import History
+from contig.models import MODELS, DataShape, NodeState, model_class
+from contig.models.bases import memory
+from contig.models.bases.memory import MemoryModel, PacedMemory, RecurrentMemory
+from contig.models.contract import _packed
+
+MEMORIES = ["contig", "tgn", "jodie", "dyrep"]
+RECURRENT = ["tgn", "jodie", "dyrep"]
+PACED = ["jodie", "dyrep"]
+
+#   batch 0            batch 1                       batch 2
+#   0--1 at 3          0--2 at 5, 2--0 at 9, 3--3 at 9    1--0 at 20
+EVENTS = [(0, 1, 3), (0, 2, 5), (2, 0, 9), (3, 3, 9), (1, 0, 20)]
+BATCHES = [(0, 1), (1, 4), (4, 5)]
+
+
+def walk(model: Any, history: History, batches: int) -> NodeState:
+    state: NodeState = model.new_state(5)
+    for start, stop in BATCHES[:batches]:
+        model.observe(state, history, batch_of(history, start, stop))
+    return state
+
+
+@pytest.mark.parametrize(
+    ("batches", "exists", "partner", "event", "time"),
+    [
+        (0, [0, 0, 0, 0, 0], [0, 1, 2, 3, 4], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0]),
+        (1, [1, 1, 0, 0, 0], [1, 0, 2, 3, 4], [0, 0, 0, 0, 0], [3, 3, 0, 0, 0]),
+        (2, [1, 1, 1, 1, 0], [2, 0, 0, 3, 4], [2, 0, 2, 3, 0], [9, 3, 9, 9, 0]),
+        (3, [1, 1, 1, 1, 0], [1, 0, 0, 3, 4], [4, 4, 2, 3, 0], [20, 20, 9, 9, 0]),
+    ],
+)
+@pytest.mark.parametrize("name", MEMORIES)
+def test_the_latest_event_of_every_node(
+    name: str, batches: int, exists: list[int], partner: list[int], event: list[int], time: list[int]
+) -> None:
+    stream = stream_of([(a, b, NOW + t) for a, b, t in EVENTS], 5)
+    model, history = model_of(name, stream), History.from_stream(stream)
+    latest = model.latest(walk(model, history, batches), history, torch.arange(5))
+    assert latest.exists.tolist() == list(map(bool, exists))
+    assert latest.partner.tolist() == partner
+    assert latest.event.tolist() == event
+    assert latest.time.tolist() == [NOW + t if known else 0 for t, known in zip(time, exists, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("batches", "intervals"),
+    [
+        (0, [0, 0, 0, 0, 0]),
+        (1, [0, 0, 0, 0, 0]),
+        (2, [6, 0, 0, 0, 0]),  # 9 - 3: of two events in one batch the last counts; 2 has no earlier batch
+        (3, [11, 17, 0, 0, 0]),
+    ],
+)
+def test_the_interval_since_the_last_event_that_the_vector_knows(batches: int, intervals: list[int]) -> None:
+    stream = stream_of([(a, b, NOW + t) for a, b, t in EVENTS], 5)
+    model, history = model_of("tgn", stream), History.from_stream(stream)
+    state, nodes = walk(model, history, batches), torch.arange(5)
+    found = model.interval(state, history, nodes, model.latest(state, history, nodes))
+    assert found.dtype == torch.float32
+    assert found.tolist() == intervals
+
+
+@pytest.mark.parametrize(("batches", "passed"), [(0, [0] * 5), (2, [2, 0, 0, 0, 0]), (3, [2, 4, 0, 0, 0])])
+@pytest.mark.parametrize("name", PACED)
+def test_the_events_since_the_last_one_that_the_vector_knows(
+    name: str, batches: int, passed: list[int]
+) -> None:
+    stream = stream_of([(a, b, NOW + t) for a, b, t in EVENTS], 5)
+    model, history = model_of(name, stream), History.from_stream(stream)
+    state, nodes = walk(model, history, batches), torch.arange(5)
+    found = model.interval(state, history, nodes, model.latest(state, history, nodes))
+    assert found.dtype == torch.float32
+    assert found.tolist() == passed
+
+
+class Still(RecurrentMemory):
+    """Remembers what it was asked, and moves every vector it is asked about by 1."""
+
+    name = "still"
+
+    def __init__(self, data: DataShape) -> None:
+        super().__init__(6, 4, data)
+        self.asked: list[tuple[list[int], int, list[int]]] = []
+
+    def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
+        self.asked.append((nodes.tolist(), int(as_of), state["last"][nodes].tolist()))
+        return state["h"][nodes] + 1
+
+    def embed(self, state: NodeState, *rest: Any) -> Tensor:
+        raise NotImplementedError
+
+
+def test_vectors_are_moved_before_the_batch_s_events_are_the_latest() -> None:
+    """One question per batch, about its nodes at its first event's time, when ``last`` is still the old."""
+    stream = stream_of(EVENTS, 5)
+    model, history = Still(DataShape(0, None)), History.from_stream(stream)
+    state = walk(model, history, 3)
+    assert model.asked == [
+        ([0, 1], 3, [-1, -1]),
+        ([0, 2, 3], 5, [0, -1, -1]),
+        ([0, 1], 20, [2, 0]),
+    ]
+    assert state["h"][:, 0].tolist() == [3, 2, 1, 1, 0]
+    assert state["last"].tolist() == [4, 4, 2, 3, -1]
+    assert state["before_last"].tolist() == [2, 0, -1, -1, -1]
+
+
+def test_the_message_says_what_happened() -> None:
+    """``[other | f | Phi(interval) | x]`` of node 0 after 0--1 at 1 and 2--0 at 4, both observed alone."""
+    features = np.random.default_rng(0).normal(size=(2, 3))
+    stream = stream_of([(0, 1, NOW + 1), (2, 0, NOW + 4)], 3, features=features)
+    model = model_of("tgn", stream, node_features=True)
+    state, history = run_over(model, stream, 1)
+    nodes = torch.tensor([1, 0])
+    other = torch.tensor([[1.0], [2.0]]).expand(2, 6)
+    found = torch.cat(model.message(state, history, nodes, model.latest(state, history, nodes), other), dim=1)
+    for row, v, event, dt in ((0, 1, 0, 0.0), (1, 0, 1, 3.0)):
+        said = torch.tensor(features[event]).float()
+        parts = [other[row], said, model.phi(torch.tensor(dt)), model.node_features[v]]
+        torch.testing.assert_close(found[row], torch.cat(parts), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_gradients_reach_what_takes_an_event_in(name: str) -> None:
+    """The stored vectors carry none, but the latest event is taken in anew at every question."""
+    stream = random_stream(1)
+    model = model_of(name, stream)
+    state, history = run_over(model, stream, 5)
+    assert not state["h"].requires_grad
+    nodes = torch.arange(stream.num_nodes)
+    times, as_of = query_times(history, len(nodes))
+    model.embed(state, history, nodes, times, as_of).square().sum().backward()
+    silent = [n for n, p in model.named_parameters() if p.grad is None or not bool(p.grad.any())]
+    assert [n for n in silent if not n.startswith("decoder.")] == []
+
+
+def as_on_a_gpu(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
+    """``distinct`` where shapes must not depend on data: every mention on its own."""
+    return ids, torch.arange(len(ids))
+
+
+def everyone(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
+    """``distinct`` where there are fewer nodes than mentions: all of them."""
+    return torch.arange(num_nodes), ids
+
+
+def packed(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
+    """``distinct`` where there is room for more than are named."""
+    return as_on_a_gpu(ids, num_nodes) if room is None else _packed(ids, num_nodes, room)
+
+
+@pytest.mark.parametrize("name", MEMORIES)
+def test_a_node_mentioned_twice_is_moved_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = random_stream(4)
+    model = model_of(name, stream)
+    nodes = torch.tensor([3, 1, 3, 8])
+    results = []
+    for way in (memory.distinct, as_on_a_gpu, everyone, packed):
+        for module in {memory.__name__, model_class(name).__module__}:
+            monkeypatch.setattr(f"{module}.distinct", way, raising=False)
+        state, history = run_over(model, stream, 7)
+        times, as_of = query_times(history, len(nodes))
+        with model.within(stream.num_nodes + 3):
+            results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
+    (one, first), *others = results
+    for two, second in others:
+        for key, expected in one.items():
+            torch.testing.assert_close(two[key], expected, rtol=0, atol=1e-6)
+        torch.testing.assert_close(second, first, rtol=0, atol=1e-6)
+
+
+def test_every_memory_is_tried_here() -> None:
+    assert [n for n in MODELS if issubclass(model_class(n), MemoryModel)] == MEMORIES
+    assert [n for n in MODELS if issubclass(model_class(n), RecurrentMemory)] == RECURRENT
+    assert [n for n in MODELS if issubclass(model_class(n), PacedMemory)] == PACED

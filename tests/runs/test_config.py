@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from contig.errors import ConfigError
+from contig.models import MODELS, model_class
+from contig.options import set_options
+from contig.runs.config import RunConfig
+from contig.runs.options import TrainOptions
+
+
+def test_settings_go_where_they_belong() -> None:
+    config = RunConfig.of(
+        "contig", {"dim": "64", "lr": "1e-3", "without": "transform,latest", "holdout": "paper"}
+    )
+    assert (config.model_options.dim, config.model_options.without) == (64, ("transform", "latest"))
+    assert (config.train.lr, config.train.holdout) == (1e-3, "paper")
+    changed = {"dim", "without"}
+    default = RunConfig.of("contig")
+    for field in dataclasses.fields(default.model_options):
+        same = getattr(config.model_options, field.name) == getattr(default.model_options, field.name)
+        assert same == (field.name not in changed)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_model_s_own_defaults_are_real_options(model: str) -> None:
+    own = model_class(model).training_defaults
+    assert set(own) <= {f.name for f in dataclasses.fields(TrainOptions)}
+    assert not set(own) & {"seed", "holdout", "split_seed"}  # models are measured on the same events
+    plain = dataclasses.asdict(TrainOptions())
+    assert dataclasses.asdict(RunConfig.of(model).train) == plain | dict(own)
+
+
+def test_a_model_s_own_defaults_give_way_to_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_class("tgn"), "training_defaults", {"lr": 1e-3, "patience": 9})
+    train = RunConfig.of("tgn", {"patience": "2"}).train
+    assert (train.lr, train.patience, train.epochs) == (1e-3, 2, TrainOptions().epochs)
+    assert RunConfig.of("recency").train == TrainOptions()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_a_config_survives_json(model: str) -> None:
+    settings = {"epochs": 7, "seed": 3, "checkpoint_seconds": 0}
+    config = RunConfig.of(model, settings)
+    assert RunConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+
+
+def test_tuples_and_nothing_survive_json_too() -> None:
+    for config in (
+        RunConfig.of("contig", {"without": ["transform", "update"]}),
+        RunConfig.of("edgebank", {"window": 3.5}),
+        RunConfig.of("edgebank", {"window": "none"}),
+    ):
+        assert RunConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "told"),
+    [
+        ("contig", {"dimm": 3}, "Unknown option of contig or of its training 'dimm'.*Did you mean 'dim'"),
+        ("edgebank", {"dim": 3}, "Unknown option of edgebank.*window"),
+        ("contig", {"epoch": 3}, "Did you mean 'epochs'"),
+        ("contig", {"dim": "many"}, "dim='many' is not a whole number"),
+        ("contig", {"scope": "alll"}, "Did you mean 'all'"),
+        ("edgebnk", {}, "Unknown model 'edgebnk'.*Did you mean 'edgebank'"),
+    ],
+)
+def test_unknown_names_get_suggestions(model: str, settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        RunConfig.of(model, settings)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("epochs", 0),
+        ("batch_size", -3),
+        ("patience", 0),
+        ("lr", 0.0),
+        ("lr", float("nan")),
+        ("clip", -1.0),
+        ("weight_decay", -0.1),
+        ("checkpoint_seconds", -1.0),
+    ],
+)
+def test_values_that_cannot_be(option: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=f"{option}={value}"):
+        set_options(TrainOptions(), {option: value})
+
+
+def test_only_the_training_changes() -> None:
+    config = RunConfig.of("contig", {"dim": 9})
+    longer = config.with_train(epochs="80")
+    assert longer.train == dataclasses.replace(config.train, epochs=80)
+    assert longer.model_options is config.model_options
+    with pytest.raises(ConfigError, match="Did you mean 'epochs'"):
+        config.with_train(epoch=3)

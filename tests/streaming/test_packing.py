@@ -1,0 +1,70 @@
+"""Crowds against sets of nodes, and packed ids against torch.unique."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.problems import case, random_stream, shape_of
+
+from contig.history import History
+from contig.models.contract import _packed
+from contig.streaming import packing as module
+from contig.streaming.packing import STEP, counted, crowds, fits, room_above
+
+
+@pytest.mark.parametrize("at_once", [1, 10**9])
+@pytest.mark.parametrize("name", ["contig", "tgn"])
+def test_counts_against_sets(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    stream = random_stream(4, events=43, num_nodes=30)
+    model, history = case(name, shape_of(stream)), History.from_stream(stream)
+    negative = torch.from_numpy(np.random.default_rng(0).integers(0, 30, (43, 2)))
+    found = counted(model, history, torch.arange(43), negative, 5)
+    expected = []
+    for start in range(0, 40, 5):  # the last, shorter batch is not counted
+        named: set[int] = set()
+        for event in range(start, start + 5):
+            for node in (stream.src[event], stream.dst[event], *negative[event].tolist()):
+                past = [
+                    other
+                    for u, v, t in zip(stream.src, stream.dst, stream.t, strict=True)
+                    for one, other in {(u, v), (v, u)}
+                    if one == node and t < stream.t[event]
+                ]
+                named |= {int(node), *map(int, past[::-1][: model.neighbors])}
+        expected.append(len(named))
+    assert found.tolist() == expected
+
+
+def test_nothing_is_counted_on_a_cpu() -> None:
+    stream = random_stream(4)
+    model, history = case("tgn", shape_of(stream)), History.from_stream(stream)
+    assert crowds(model, history, torch.arange(40), torch.zeros(40, 1, dtype=torch.int64), 5) is None
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    ids=st.lists(st.integers(0, 19), min_size=1, max_size=30),
+    spare=st.integers(0, 7),
+)
+def test_packed_ids_against_unique(ids: list[int], spare: int) -> None:
+    given_ids = torch.tensor(ids)
+    unique, inverse = torch.unique(given_ids, return_inverse=True)
+    found, place = _packed(given_ids, 20, len(unique) + spare)
+    assert found.tolist() == unique.tolist() + [0] * spare
+    assert torch.equal(place, inverse)
+
+
+def test_room_and_what_fits_in_it() -> None:
+    counts = np.array([3, 2 * STEP, 17])
+    room = room_above(counts)
+    assert room is not None
+    assert room % STEP == 0
+    assert 2 * STEP < room <= 1.25 * 2 * STEP + STEP
+    assert room_above(None) is None
+    assert [fits(counts, i, 17) for i in range(4)] == [True, False, True, False]
+    assert fits(None, 0, None)
+    assert not fits(None, 0, 17)

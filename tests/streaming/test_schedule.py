@@ -1,0 +1,107 @@
+"""The schedule of a walk against a slow twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.problems import stream_of
+
+from contig.errors import ConfigError
+from contig.history import History
+from contig.streaming.schedule import Course, Step, schedule
+
+TIMES = st.lists(st.integers(0, 12), max_size=40).map(sorted)
+
+
+def slow(times: list[int], batch_size: int) -> list[tuple[list[int], list[int]]]:
+    """Per batch: the events scored, and the events observed after it, one decision at a time."""
+    walk, observed = [], 0
+    batches = [list(range(i, min(i + batch_size, len(times)))) for i in range(0, len(times), batch_size)]
+    for number, batch in enumerate(batches):
+        following = batches[number + 1][0] if number + 1 < len(batches) else None
+        new = []
+        while observed <= batch[-1] and (following is None or times[observed] < times[following]):
+            new.append(observed)
+            observed += 1
+        walk.append((batch, new))
+    return walk
+
+
+@settings(max_examples=300, deadline=None)
+@given(TIMES, st.integers(1, 9))
+def test_the_schedule_against_a_slow_twin(times: list[int], batch_size: int) -> None:
+    steps = schedule(np.array(times, dtype=np.int64), batch_size)
+    found = [(list(range(s.start, s.stop)), list(range(s.seen, s.see))) for s in steps]
+    assert found == slow(times, batch_size)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TIMES, st.integers(1, 9), st.booleans())
+def test_no_state_knows_an_event_of_its_batch_s_own_time(
+    times: list[int], batch_size: int, real: bool
+) -> None:
+    column = np.array(times, dtype=np.float64 if real else np.int64)
+    observed: list[int] = []
+    scored: list[int] = []
+    for step in schedule(column, batch_size):
+        assert all(times[event] < times[step.start] for event in observed)
+        assert 1 <= step.stop - step.start <= batch_size
+        scored += range(step.start, step.stop)
+        observed += range(step.seen, step.see)
+        assert set(observed) <= set(scored)  # never observed before it was scored
+    everything = list(range(len(times)))
+    assert scored == everything  # each once, in order
+    assert observed == everything
+
+
+def test_by_hand() -> None:
+    times = np.array([1, 2, 2, 2, 2, 3, 3])
+    assert schedule(times, 2) == [Step(0, 2, 0, 1), Step(2, 4, 1, 1), Step(4, 6, 1, 5), Step(6, 7, 5, 7)]
+
+
+def test_without_ties_a_batch_is_observed_when_it_is_scored() -> None:
+    assert schedule(np.arange(5), 2) == [Step(0, 2, 0, 2), Step(2, 4, 2, 4), Step(4, 5, 4, 5)]
+
+
+def test_nothing_to_walk() -> None:
+    assert schedule(np.array([], dtype=np.int64), 3) == []
+
+
+def test_a_batch_of_nothing_is_refused() -> None:
+    for size in (0, -1):
+        with pytest.raises(ConfigError, match=f"batch_size={size}"):
+            schedule(np.arange(5), size)
+        with pytest.raises(ConfigError, match=f"batch_size={size}"):
+            Course(5, size, torch.device("cpu"))
+
+
+def history_of(times: list[int]) -> History:
+    return History.from_stream(stream_of([(0, 1, time) for time in times], 2))
+
+
+@settings(max_examples=300, deadline=None)
+@given(TIMES, TIMES, st.integers(1, 9))
+def test_a_course_finds_its_batches_by_tensors_as_by_numbers(
+    before: list[int], times: list[int], batch_size: int
+) -> None:
+    """Also where it led over other events before."""
+    course = Course(40, batch_size, torch.device("cpu"))
+    course.lay(np.arange(len(before)), history_of(before))
+    memory = course.events.data_ptr()
+    events = len(before) + np.arange(len(times))
+    course.lay(events, history_of([*before, *(13 + time for time in times)]))
+    assert course.events.data_ptr() == memory
+    assert course.steps == schedule(np.array(times, dtype=np.int64), batch_size)
+    for number, step in enumerate(course.steps):
+        asked, seen = events[step.start : step.stop].tolist(), events[step.seen : step.see].tolist()
+        assert course.events[course.asked(number)].tolist() == asked
+        assert course.seen(number).tolist() == seen
+        whole = len(asked) == batch_size and 0 < len(seen) <= course.room
+        assert course.regular(number) is whole
+        if whole:
+            tensor = torch.tensor([number])
+            assert course.events[course.asked(tensor)].tolist() == asked
+            assert course.seen(tensor).tolist() == seen + seen[-1:] * (course.room - len(seen))

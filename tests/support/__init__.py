@@ -1,0 +1,1 @@
+"""Streams, models and runs that several tests share."""

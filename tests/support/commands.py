@@ -1,0 +1,47 @@
+"""Running commands in this process, and what they are given to train tiny models."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from typer.testing import CliRunner
+
+from contig.cli import app
+from support.trained import TINY
+
+SET = [word for key, value in TINY.items() for word in ("--set", f"{key}={value}")]
+COLUMNS = ["--src", "who", "--dst", "page", "--time", "when"]
+START = 1_714_521_600  # 1 May 2024, when the visits begin
+
+
+class Answer:
+    """What a command printed, and how it ended."""
+
+    def __init__(self, *arguments: object) -> None:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="contig")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        self.code, self.out, self.err = result.exit_code, result.stdout, result.stderr
+
+    @property
+    def json(self) -> Any:
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[list[str]]:
+        """What was printed, the words of each line."""
+        return [line.split() for line in self.out.splitlines() if line.strip()]
+
+    @property
+    def words(self) -> str:
+        """All of it on one line."""
+        return " ".join((self.out + self.err).split())
+
+    @property
+    def refusal(self) -> str:
+        """Why it was refused, without colours."""
+        assert self.code == 2, self.out
+        return re.sub(r"\x1b\[[0-9;]*m", "", self.err)

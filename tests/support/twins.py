@@ -1,0 +1,156 @@
+"""Models written out in plain Python, one node at a time: what the tests of several models compare with."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from contig.data.events import EventStream
+from contig.history import History
+from contig.models import DataShape, NodeState
+from contig.models.bases.events import AttentionReadout
+from contig.streaming.schedule import schedule
+from support.problems import batch_of, tiny
+
+NOW = 1_700_000_000  # Unix seconds: in float32 they are 128 apart
+NODE_WIDTH = 5
+
+Past = tuple[int, int, int]  # the other end of an event, its number, its time
+
+
+def with_node_features(stream: EventStream, wanted: bool = True) -> DataShape:
+    """The stream's shape, with features of its nodes where they are wanted."""
+    draw = torch.Generator().manual_seed(5)
+    features = torch.randn(stream.num_nodes, NODE_WIDTH, generator=draw)
+    return DataShape(stream.edge_width, features if wanted else None)
+
+
+def model_of(name: str, stream: EventStream, *, node_features: bool = False, **settings: Any) -> Any:
+    return tiny(name, with_node_features(stream, node_features), **settings)
+
+
+class Twin:
+    """Events in a list, vectors and latest events in dictionaries.
+
+    ``previous`` holds a node's latest event of all batches before that of its ``last``: the last one
+    that its vector knows.
+    """
+
+    def __init__(self, model: Any, stream: EventStream) -> None:
+        self.model, self.stream = model, stream
+        self.events = list(zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True))
+        self.h = {v: torch.zeros(model.dim) for v in range(stream.num_nodes)}
+        self.last: dict[int, int] = {}
+        self.previous: dict[int, int] = {}
+
+    # -- what an event says --------------------------------------------------------------------------
+
+    def waves(self, dt: float) -> Tensor:
+        angles = [dt * w for w in self.model.phi.log_frequency.double().exp().tolist()]
+        pairs = [*map(math.cos, angles), *map(math.sin, angles)]
+        return torch.tensor(pairs[: self.model.phi.dim])
+
+    def features(self, event: int) -> Tensor:
+        if self.stream.edge_features is None:
+            return torch.zeros(0)
+        return torch.tensor(self.stream.edge_features[event])
+
+    def node_features(self, v: int) -> Tensor:
+        return torch.zeros(0) if self.model.node_features is None else self.model.node_features[v]
+
+    def partner(self, v: int) -> int:
+        src, dst, _ = self.events[self.last[v]]
+        return dst if v == src else src
+
+    def interval(self, v: int) -> int:
+        if v not in self.previous:
+            return 0
+        return self.events[self.last[v]][2] - self.events[self.previous[v]][2]
+
+    def message(self, v: int, other: Tensor) -> Tensor:
+        said = [self.features(self.last[v]), self.waves(self.interval(v)), self.node_features(v)]
+        return torch.cat([other, *said])
+
+    # -- a neighbourhood -----------------------------------------------------------------------------
+
+    def past(self, v: int, t: float, k: int) -> list[Past]:
+        """The last ``k`` events before ``t``, the most recent first."""
+        found = [
+            (dst if v == src else src, i, when)
+            for i, (src, dst, when) in enumerate(self.events)
+            if v in (src, dst) and when < t
+        ]
+        return found[::-1][:k]
+
+    def keys(self, vectors: list[Tensor], past: list[Past], t: float) -> Tensor:
+        rows = [
+            torch.cat([x, self.features(i), self.waves(t - when)])
+            for x, (_, i, when) in zip(vectors, past, strict=True)
+        ]
+        return torch.stack(rows)
+
+    def read(
+        self, readout: AttentionReadout, own: Tensor, vectors: list[Tensor], past: list[Past], t: float
+    ) -> Tensor:
+        """The readout of a node's own vector and those of the other ends of its past events."""
+        layer = readout.attention
+        attended = torch.zeros(layer.inner)
+        if past:
+            query = torch.cat([own, self.waves(0)])
+            attended = TorchAttention(layer)(query, self.keys(vectors, past, t))
+        merged: Tensor = readout.merge(torch.cat([attended, own]))
+        return merged
+
+    # -- walking -------------------------------------------------------------------------------------
+
+    def updated(self, v: int) -> Tensor:
+        """Where the vector of a node stands once its latest event is taken in."""
+        raise NotImplementedError
+
+    def observe(self, start: int, stop: int) -> None:
+        batch = self.events[start:stop]
+        nodes = {v for src, dst, _ in batch for v in (src, dst)}
+        self.h |= {v: self.updated(v) for v in nodes}
+        self.previous |= {v: self.last[v] for v in nodes if v in self.last}
+        self.last |= {v: start + i for i, event in enumerate(batch) for v in event[:2]}
+
+
+class TorchAttention:
+    """``torch.nn.MultiheadAttention`` for one query at a time, with another layer's weights."""
+
+    def __init__(self, layer: Any) -> None:
+        width = layer.key.weight.shape[1]
+        assert layer.query.weight.shape == (layer.inner, layer.inner)  # torch's has one width for both
+        self.layer = nn.MultiheadAttention(
+            layer.inner, layer.heads, bias=False, kdim=width, vdim=width, batch_first=True
+        )
+        weights = [x.weight.detach() for x in (layer.query, layer.key, layer.value)]
+        if self.layer.in_proj_weight is None:
+            names = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
+            kept = dict(zip(names, weights, strict=True))
+        else:
+            kept = {"in_proj_weight": torch.cat(weights)}
+        self.layer.load_state_dict({**kept, "out_proj.weight": torch.eye(layer.inner)})
+
+    def __call__(self, query: Tensor, keys: Tensor) -> Tensor:
+        """``[query_dim]`` and ``[k, key_dim]`` to ``[inner]``."""
+        attended: Tensor = self.layer(query[None, None], keys[None], keys[None], need_weights=False)[0]
+        return attended[0, 0]
+
+
+def walked(model: Any, twin: Twin, batch_size: int, stop: int) -> tuple[NodeState, History]:
+    """Model and twin after the same batches of the first ``stop`` events; the history is of them all."""
+    stream = twin.stream
+    history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
+    for step in schedule(stream.t[:stop], batch_size):
+        model.observe(state, history, batch_of(history, step.seen, step.see))
+        twin.observe(step.seen, step.see)
+    return state, history
+
+
+def later_times(stream: EventStream, stop: int) -> Tensor:
+    """A time for each node: after the first ``stop`` events, and for most after some more of them."""
+    return int(stream.t[stop - 1]) + 1 + 4 * (torch.arange(stream.num_nodes) % 3)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import logging
+import re
+from pathlib import Path
+
+import pytest
+from support.trained import TINY, tiny_stream
+
+from contig.progress import Display
+from contig.training.fit import fit
+
+ROW = {"epoch": 5, "loss": 0.51239, "val_ap": 0.87654, "val_ap_inductive": 0.5, "events_per_second": 12345.6}
+LINE = "epoch   5  loss 0.5124  validation AP 87.65  inductive 50.00  12,346 events/s"
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records]
+
+
+def test_one_line_an_epoch_where_nobody_watches(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "contig")
+    for wanted in (None, True):
+        with Display(wanted) as display:
+            task = display.task("epoch 5/9", 100)
+            task.advance(30, "loss 0.5")
+            display.epoch(ROW, best=False)
+            display.epoch(ROW, best=True)
+            task.end()
+    assert lines(caplog) == [LINE, f"{LINE}  best so far"] * 2
+
+
+def test_no_new_node_has_no_number(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "contig")
+    Display().epoch(ROW | {"val_ap_inductive": float("nan")}, best=False)
+    assert lines(caplog) == [LINE.replace("50.00", "-")]
+
+
+def test_silence(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+    caplog.set_level(logging.INFO, "contig")
+    with Display(False) as display:
+        display.task("epoch 5/9", 100).advance(30)
+        display.epoch(ROW, best=True)
+    assert lines(caplog) == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_bars_on_a_terminal(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    fit(tiny_stream(), out=tmp_path / "run", epochs=2, **TINY)
+    out, err = capsys.readouterr()
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", err)
+    assert out == ""
+    assert "epoch 1/2" in plain
+    assert re.search(r"epoch +2  loss 0\.\d{4}  validation AP \d\d\.\d\d", plain)
+
+
+def test_speed_counts_what_was_done_here() -> None:
+    """A bar that begins half-way does not claim the first half's work."""
+    display = Display(False)
+    task = display.task("epoch", 100, done=50)
+    assert task.speed() == 0
+    task.advance(20)
+    assert task.events == 20
+    assert task.bar.tasks[0].completed == 70

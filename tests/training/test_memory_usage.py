@@ -1,0 +1,45 @@
+"""The peak of memory is at least what was ever held, and says what it is of."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contig.training import memory_usage as peaks
+from contig.training.memory_usage import peak_memory, reset_peak
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda:3")
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the other route to the number is Linux's")
+@pytest.mark.parametrize("told_by", ["status", "getrusage"])
+def test_the_peak_of_a_process_stays_when_memory_is_given_back(
+    told_by: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if told_by == "getrusage":
+        monkeypatch.setattr(peaks, "STATUS", tmp_path / "none")
+    block = np.ones(30_000_000)  # 240 MB, each page touched
+    held = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    del block
+    found = peak_memory(CPU)
+    assert found["of"] == "the whole process"
+    assert held - 2**20 <= found["bytes"] < 20 * held  # a wrong unit is a thousand times off
+
+
+def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = {GPU: 700}
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: most.update({device: 11}))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: most[device])
+    reset_peak(GPU)
+    assert peak_memory(GPU) == {"bytes": 11, "of": "tensors on the GPU"}
+
+
+def test_a_cpu_has_nothing_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", asked.append)
+    reset_peak(CPU)
+    assert asked == []
