@@ -22,6 +22,7 @@ ORDER = (
     "errors",
     "files",
     "options",
+    "registry",
     "progress",
     "data",
     "kernels",

@@ -1,0 +1,78 @@
+"""Named things that others may add to: models, datasets and tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+from contig.errors import ConfigError, unknown
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Objects by name, loaded on first use.
+
+    A name comes from three places: the package itself (``builtin``, as ``"module:attribute"``), a call of
+    ``register``, or an installed package's entry point in ``group``. Any other object can be named by its
+    path, ``"package.module:attribute"``. ``check`` raises a ``ContigError`` for an object of another kind.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        builtin: dict[str, str],
+        group: str,
+        check: Callable[[str, Any], None] = lambda name, found: None,
+    ) -> None:
+        self.kind, self.group = kind, group
+        self._builtin, self._check = builtin, check
+        self._registered: dict[str, T] = {}
+
+    def register(self, name: str, item: T, *, replace: bool = False) -> None:
+        """Add ``item`` under ``name``; a name that is taken needs ``replace=True``."""
+        if ":" in name or not name.strip():
+            raise ConfigError(f"{name!r} cannot name a {self.kind}; use a word without a colon.")
+        if not replace and name in self and self._registered.get(name) is not item:
+            raise ConfigError(
+                f"There is a {self.kind} named {name!r} already; choose another name or pass replace=True."
+            )
+        self._check(name, item)
+        self._registered[name] = item
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._registered or name in self._builtin or name in self._plugins()
+
+    def __iter__(self) -> Iterator[str]:
+        """Every name: built-in ones first, in their own order."""
+        return iter(dict.fromkeys([*self._builtin, *self._registered, *self._plugins()]))
+
+    def __getitem__(self, name: str) -> T:
+        """The object of that name, or at that ``package.module:attribute``."""
+        if name in self._registered:
+            return self._registered[name]
+        if name in self._builtin:
+            return self._load(name, self._builtin[name])
+        if name in (plugins := self._plugins()):
+            return self._load(name, plugins[name].value)
+        if ":" in name:
+            return self._load(name, name)
+        raise ConfigError(unknown(self.kind, name, self))
+
+    def _plugins(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=self.group)}
+
+    def _load(self, name: str, path: str) -> T:
+        module, _, attribute = path.partition(":")
+        try:
+            found: T = getattr(import_module(module), attribute)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ConfigError(
+                f"The {self.kind} {name!r} cannot be loaded ({error}); expected package.module:attribute, "
+                "importable from here."
+            ) from error
+        if path not in self._builtin.values():
+            self._check(name, found)
+        return found

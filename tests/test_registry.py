@@ -1,0 +1,64 @@
+"""Names from the package, from a call, from an installed plugin and from a path."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import pytest
+
+from contig import registry as module
+from contig.errors import ConfigError
+from contig.registry import Registry
+
+
+def must_be_callable(name: str, found: Any) -> None:
+    if not callable(found):
+        raise ConfigError(f"{name} is not callable.")
+
+
+@pytest.fixture
+def shapes(monkeypatch: pytest.MonkeyPatch) -> Registry[Any]:
+    plugin = EntryPoint("outside", "math:hypot", "contig.shapes")
+    monkeypatch.setattr(module, "entry_points", lambda group: [plugin] if group == "contig.shapes" else [])
+    return Registry("shape", {"inside": "math:sin"}, "contig.shapes", must_be_callable)
+
+
+def test_every_source_of_names(shapes: Registry[Any]) -> None:
+    import math
+
+    shapes.register("given", math.tan)
+    assert list(shapes) == ["inside", "given", "outside"]
+    found = [shapes[name] for name in (*shapes, "math:cos")]
+    assert found == [math.sin, math.tan, math.hypot, math.cos]
+    assert "math:cos" not in shapes
+
+
+def test_a_taken_name_is_not_overwritten_by_accident(shapes: Registry[Any]) -> None:
+    for name in ("inside", "outside"):
+        with pytest.raises(ConfigError, match=f"a shape named '{name}' already"):
+            shapes.register(name, len)
+    shapes.register("inside", len, replace=True)
+    assert shapes["inside"] is len
+    shapes.register("inside", len)  # the same again changes nothing
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("insied", r"Unknown shape 'insied'. Did you mean 'inside'\?"),
+        ("no.such.module:thing", "cannot be loaded .No module named 'no'"),
+        ("math:nothing", "cannot be loaded .module 'math' has no attribute 'nothing'"),
+        ("math:pi", "math:pi is not callable"),
+        (":pi", "cannot be loaded"),
+    ],
+)
+def test_what_cannot_be_found(shapes: Registry[Any], name: str, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        shapes[name]
+
+
+@pytest.mark.parametrize("name", ["", " ", "a:b"])
+def test_what_cannot_be_a_name(shapes: Registry[Any], name: str) -> None:
+    with pytest.raises(ConfigError, match="cannot name a shape"):
+        shapes.register(name, len)
