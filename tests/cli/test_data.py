@@ -6,6 +6,7 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import typer
 from matplotlib.image import imread
 from rich.console import Console
 from support.commands import Answer
@@ -21,6 +23,7 @@ from contig import __version__, plots
 from contig.cli import console, data
 from contig.data.datasets import DATASETS
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.data.summary import summarise
 
 SRC = ["ann", "bob", "ann", "eve", "bob"]
@@ -178,6 +181,31 @@ def test_a_dataset_is_read_from_the_folder_named(visits: Path, tmp_path: Path) -
     answer = Answer("inspect", "wikipedia", "--data-dir", streams, "--json")
     assert answer.json["events"] == 5
     assert "not wikipedia as published: 5 events where 157,474 are expected" in answer.err
+
+
+def test_options_become_arguments_that_give_the_options_back() -> None:
+    given = [
+        *(["--src", "who", "--dst", "1", "--time", "when", "--label", "3"]),
+        *(["--features", "f1,7", "--format", "tsv", "--unipartite", "--data-dir", "streams"]),
+    ]
+    seen: list[ReadOptions] = []
+    app = typer.Typer()
+
+    @app.command()
+    @data.reads_events
+    def show(name: str, *, reading: ReadOptions, count: int = 1) -> None:
+        seen.append(reading)
+
+    for arguments in ([], given, ["--features", "all"], ["--features", "none", "--bipartite"]):
+        seen.clear()
+        app(["x", *arguments], standalone_mode=False)
+        assert data.reading_arguments(seen[0]) == arguments
+        app(["x", *data.reading_arguments(seen[0])], standalone_mode=False)
+        assert seen[0] == seen[1]
+
+
+def test_every_reading_option_has_a_flag() -> None:
+    assert set(data.READING_OPTIONS) == {field.name for field in fields(ReadOptions)}
 
 
 # --- the figure ----------------------------------------------------------------------------------------
@@ -360,5 +388,5 @@ def test_a_spinner_turns_only_where_somebody_watches(
     screen = io.StringIO()
     watched = Console(file=screen, force_terminal=terminal, width=90)
     monkeypatch.setattr(console, "err", lambda: watched)
-    data.read_stream(str(visits))
+    data.read_stream(str(visits), ReadOptions())
     assert ("reading" in screen.getvalue()) is terminal

@@ -162,7 +162,7 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
         assert run.stream.ids.labels.tolist() == labels.tolist()
     wide = fit(table, "edgebank", out=tmp_path / "wide", show=False, **columns | {"features": True})
     assert wide.stream.edge_width == 1
-    with pytest.raises(ConfigError, match=r"src=\.\.\. says how a file or a table is read"):
+    with pytest.raises(ConfigError, match=r"src=\.\.\. is an option for reading files and tables"):
         fit(stream, "edgebank", out=tmp_path / "no", src="who")
     with pytest.raises(DataError, match="Cannot read events from a list"):
         fit([1, 2], "edgebank", out=tmp_path / "no")

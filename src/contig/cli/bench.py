@@ -11,6 +11,7 @@ import typer
 from contig.cli import console, data
 from contig.cli.data import Json
 from contig.cli.folders import Device
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -150,9 +151,8 @@ def _measured(
 
     names = chosen(only)
     settings = set_options(Settings(), {**(QUICK if quick else {}), **given})
-    stream = data.read_stream(
-        file or (QUICK_DATA if quick else DEFAULT_DATA), data_dir=data_dir, features="none"
-    )
+    reading = ReadOptions(features=False, data_dir=data_dir)
+    stream = data.read_stream(file or (QUICK_DATA if quick else DEFAULT_DATA), reading)
     bench = Bench(stream, settings, device)
     rows = []
     for name in names:

@@ -13,6 +13,7 @@ import typer
 from contig.cli import console, data
 from contig.cli.data import Json
 from contig.cli.folders import Device
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def _end(rows: Sequence[Row]) -> None:
         ("contig compare mooc --at-once 9 --device cuda", "side by side on a GPU"),
     )
 )
+@data.reads_events
 def compare(
     files: Annotated[
         list[str],
@@ -150,14 +152,8 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="PATH.png", help="Draw it here too (png, svg or pdf).")
     ] = None,
-    src: data.Source = None,
-    dst: data.Destination = None,
-    time: data.Time = None,
-    label: data.Label = None,
-    features: data.Features = None,
-    format: data.Format = None,
-    bipartite: data.Bipartite = None,
-    data_dir: data.DataDir = None,
+    *,
+    reading: ReadOptions,
     json: Json = False,
 ) -> None:
     """Train models on the same events with several seeds and put them side by side, with what they cost.
@@ -179,28 +175,10 @@ def compare(
         raise ConfigError(f"--csv {csv} is a folder; name a file.")
     names = chosen_models(models, rules)
     chosen = parse_settings(settings or []) | ({} if epochs is None else {"epochs": str(epochs)})
-    said = {
-        **{"--src": src, "--dst": dst, "--time": time, "--label": label, "--features": features},
-        **{"--format": format, "--data-dir": data_dir},
-    }
-    reading = [word for option, value in said.items() if value is not None for word in (option, str(value))]
-    reading += [] if bipartite is None else ["--bipartite" if bipartite else "--unipartite"]
-    streams = {
-        file: data.read_stream(
-            file,
-            data_dir=data_dir,
-            src=src,
-            dst=dst,
-            t=time,
-            label=label,
-            features=features,
-            format=format,
-            bipartite=bipartite,
-        )
-        for file in dict.fromkeys(files)
-    }
+    streams = {file: data.read_stream(file, reading) for file in dict.fromkeys(files)}
+    arguments = tuple(data.reading_arguments(reading))
     jobs = {
-        file: plan(lineup(file, stream, names, chosen, tuple(reading)), seeds, runs_in(out))
+        file: plan(lineup(file, stream, names, chosen, arguments), seeds, runs_in(out))
         for file, stream in streams.items()
     }
     planned = [job for some in jobs.values() for job in some]

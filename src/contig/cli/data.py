@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect as inspect_module
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from contig.cli import console
+from contig.data.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-# Every command that reads events takes these.
 File = Annotated[
     str,
     typer.Argument(
@@ -31,84 +33,126 @@ File = Annotated[
         help="A file of events (Parquet, CSV, TSV, JODIE, SNAP; also gzipped), or the name of a dataset.",
     ),
 ]
-Source = Annotated[
-    str | None,
-    typer.Option("--src", metavar="COLUMN", help="The column of the sources: its name or position."),
-]
-Destination = Annotated[
-    str | None, typer.Option("--dst", metavar="COLUMN", help="The column of the destinations.")
-]
-Time = Annotated[str | None, typer.Option("--time", "--t", metavar="COLUMN", help="The column of the times.")]
-Label = Annotated[str | None, typer.Option("--label", metavar="COLUMN", help="The column of the labels.")]
-Features = Annotated[
-    str | None,
-    typer.Option(
-        "--features",
-        metavar="COLUMNS",
-        help="The columns of the edge features, with commas between; or the word all or none.",
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="FORMAT", help="parquet, csv, tsv, jodie or snap; found out if not given."
-    ),
-]
-Bipartite = Annotated[
-    bool | None,
-    typer.Option(
-        "--bipartite/--unipartite",
-        show_default=False,
-        help="Whether sources and destinations are different nodes even where their ids are equal.",
-    ),
-]
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", metavar="FOLDER", help="Where datasets are looked for first; else $CONTIG_DATA."
+        "--data-dir", metavar="DIR", help="Directory to look up datasets in first, instead of $CONTIG_DATA."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
-def read_stream(
-    file: str, *, data_dir: Path | None = None, features: str | None = None, **options: Any
-) -> EventStream:
-    """The stream that FILE means; columns and features are as the user writes them, None where not given.
+def _column(flags: Sequence[str], help: str) -> Any:
+    return Annotated[str | None, typer.Option(*flags, metavar="COLUMN", help=help)]
 
-    ``options`` are those of ``open_stream``.
+
+# The options of ReadOptions, one for each field.
+READING_OPTIONS: dict[str, Any] = {
+    "src": _column(["--src"], "Column of the sources: its name or position."),
+    "dst": _column(["--dst"], "Column of the destinations."),
+    "t": _column(["--time", "--t"], "Column of the times."),
+    "label": _column(["--label"], "Column of the labels."),
+    "features": Annotated[
+        str | None,
+        typer.Option(
+            "--features",
+            metavar="COLUMNS",
+            help="Columns of the edge features, comma-separated; or all, or none.",
+        ),
+    ],
+    "format": Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="FORMAT", help="parquet, csv, tsv, jodie or snap; detected by default."
+        ),
+    ],
+    "bipartite": Annotated[
+        bool | None,
+        typer.Option(
+            "--bipartite/--unipartite",
+            show_default=False,
+            help="Whether sources and destinations are different nodes even where their ids are equal.",
+        ),
+    ],
+    "data_dir": DataDir,
+}
+
+
+def reads_events(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say how events are read, as one parameter ``reading``.
+
+    Typer reads a command's signature, so the parameter is replaced there by one for each option.
     """
+    signature = inspect_module.signature(command, eval_str=True)
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.name == "reading":
+            parameters += [
+                parameter.replace(name=name, annotation=option, default=None)
+                for name, option in READING_OPTIONS.items()
+            ]
+        else:
+            parameters.append(parameter)
+
+    @functools.wraps(command)
+    def wrapper(**given: Any) -> None:
+        reading = parse_reading(**{name: given.pop(name) for name in READING_OPTIONS})
+        command(reading=reading, **given)
+
+    wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {p.name: p.annotation for p in parameters}
+    return wrapper
+
+
+def parse_reading(**given: Any) -> ReadOptions:
+    """Build the reading options from what the user typed; None where an option was not given."""
+    given |= {name: _position_or_name(given.get(name)) for name in ("src", "dst", "t", "label")}
+    return ReadOptions(**given | {"features": _feature_columns(given.get("features"))})
+
+
+def reading_arguments(reading: ReadOptions) -> list[str]:
+    """Return the command line arguments that ``parse_reading`` turns into these options."""
+    arguments = []
+    for name, value in reading.as_dict().items():
+        if name == "bipartite":
+            arguments.append("--bipartite" if value else "--unipartite")
+            continue
+        if name == "features":
+            value = ",".join(map(str, value)) if isinstance(value, list) else "all" if value else "none"
+        arguments += [FLAGS.get(name, f"--{name}"), str(value)]
+    return arguments
+
+
+FLAGS = {"t": "--time", "data_dir": "--data-dir"}  # where the flag is not the field's name
+
+
+def _position_or_name(given: str | None) -> str | int | None:
+    return int(given) if given is not None and given.isdecimal() else given
+
+
+def _feature_columns(given: str | None) -> bool | list[str | int] | None:
+    if given in (None, "all", "none"):
+        return None if given is None else given == "all"
+    return [c for name in given.split(",") if (c := _position_or_name(name.strip())) not in ("", None)]
+
+
+def read_stream(file: str, reading: ReadOptions) -> EventStream:
+    """Open the file or dataset that the user named, with a spinner unless it is downloaded."""
     from contig.data.datasets import open_stream
 
-    for name in ("src", "dst", "t", "label"):
-        options[name] = _column(options.get(name))
-    options["features"] = _feature_columns(features)
-    given = {name: value for name, value in options.items() if value is not None}
-    if not _at_hand(file, data_dir):  # a download shows its own progress
-        return open_stream(file, data_dir=data_dir, **given)
+    if not _on_disk(file, reading):  # a download shows its own progress
+        return open_stream(file, reading)
     with console.status(f"reading {file}"):
-        return open_stream(file, data_dir=data_dir, **given)
+        return open_stream(file, reading)
 
 
-def _at_hand(file: str, data_dir: Path | None) -> bool:
+def _on_disk(file: str, reading: ReadOptions) -> bool:
     from contig.data.datasets import DATASETS, find_dataset
 
     dataset = DATASETS.get(file.partition(":")[0])
     if dataset is None or Path(file).expanduser().exists():
         return True
-    return dataset.filename is None or find_dataset(dataset.name, data_dir) is not None
-
-
-def _column(given: str | None) -> str | int | None:
-    """A column as the user names it: digits are a position."""
-    return int(given) if given is not None and given.isdecimal() else given
-
-
-def _feature_columns(given: str | None) -> bool | list[str | int] | None:
-    """The edge features the user asks for: all, none, or some columns."""
-    if given in (None, "all", "none"):
-        return None if given is None else given == "all"
-    return [c for name in given.split(",") if (c := _column(name.strip())) not in ("", None)]
+    return dataset.filename is None or find_dataset(dataset.name, reading.data_dir) is not None
 
 
 # --- inspect -----------------------------------------------------------------------------------------
@@ -123,16 +167,10 @@ def _feature_columns(given: str | None) -> bool | list[str | int] | None:
         ("contig inspect events.parquet --json", "for programs"),
     )
 )
+@reads_events
 def inspect(
     file: File,
-    src: Source = None,
-    dst: Destination = None,
-    time: Time = None,
-    label: Label = None,
-    features: Features = None,
-    format: Format = None,
-    bipartite: Bipartite = None,
-    data_dir: DataDir = None,
+    reading: ReadOptions,
     json: Json = False,
     plot: Annotated[
         Path | None,
@@ -144,17 +182,7 @@ def inspect(
         from contig import plots
 
         plots.check_target(plot)
-    stream = read_stream(
-        file,
-        data_dir=data_dir,
-        src=src,
-        dst=dst,
-        t=time,
-        label=label,
-        features=features,
-        format=format,
-        bipartite=bipartite,
-    )
+    stream = read_stream(file, reading)
     from contig.data.summary import summarise
 
     with console.status(f"summarising {file}"):

@@ -14,6 +14,7 @@ from contig.cli import console, data
 from contig.cli import results as measures
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Keep the curve
         ("contig train --config recipe.json --epochs 5", "a recipe, changed"),
     )
 )
+@data.reads_events
 def train(
     file: Annotated[
         str | None,
@@ -77,14 +79,8 @@ def train(
     ] = None,
     device: Device = "auto",
     tensorboard: TensorBoard = False,
-    src: data.Source = None,
-    dst: data.Destination = None,
-    time: data.Time = None,
-    label: data.Label = None,
-    features: data.Features = None,
-    format: data.Format = None,
-    bipartite: data.Bipartite = None,
-    data_dir: data.DataDir = None,
+    *,
+    reading: ReadOptions,
     json: Json = False,
 ) -> None:
     """Train a model on a stream and test it.
@@ -111,17 +107,7 @@ def train(
     rules = _rules(compare or [])
     folder = out or Path("runs") / f"{_stem(file)}-{model}-{train.seed}"
     RunFolder(folder).must_be_free()
-    stream = data.read_stream(
-        file,
-        data_dir=data_dir,
-        src=src,
-        dst=dst,
-        t=time,
-        label=label,
-        features=features,
-        format=format,
-        bipartite=bipartite,
-    )
+    stream = data.read_stream(file, reading)
     from contig.training.fit import fit
 
     with _resumable(folder):

@@ -10,23 +10,22 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib.util
-import inspect
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contig.data import downloads
 from contig.data.events import EventStream
-from contig.data.readers import Format, read_events
+from contig.data.read_options import ReadKeywords, ReadOptions
+from contig.data.readers import read_events, require_features
 from contig.data.synthetic import synthetic
 from contig.errors import ConfigError, DataError, unknown
 
@@ -48,9 +47,8 @@ class Dataset:
     url: str | None = None
     """Where the file can be downloaded; None where that takes a hand (see ``by_hand``)."""
     by_hand: str = ""
-    format: Format | None = None
-    columns: Mapping[str, Any] = field(default_factory=dict)
-    """Options for ``read_events`` on the published file."""
+    reading: ReadOptions = ReadOptions()
+    """How the published file is read."""
     edge_width: int = 0
     """How many features an event carries in the published file."""
     labels: bool = False
@@ -73,7 +71,7 @@ def _jodie(name: str, description: str, events: int, nodes: int, **more: Any) ->
         bipartite=True,
         filename=f"{name}.csv",
         url=f"http://snap.stanford.edu/jodie/{name}.csv",
-        format="jodie",
+        reading=ReadOptions(format="jodie"),
         labels=True,
         **more,
     )
@@ -122,7 +120,7 @@ _ALL = (
         bipartite=False,
         filename="CollegeMsg.txt.gz",
         url="https://snap.stanford.edu/data/CollegeMsg.txt.gz",
-        format="snap",
+        reading=ReadOptions(format="snap"),
         fingerprint="b8304f8e9572488802a749feae3418c0576d6f610e851fe8560d53fe66d08a43",
     ),
     Dataset(
@@ -135,7 +133,7 @@ _ALL = (
         bipartite=False,
         filename="email-Eu-core-temporal.txt.gz",
         url="https://snap.stanford.edu/data/email-Eu-core-temporal.txt.gz",
-        format="snap",
+        reading=ReadOptions(format="snap"),
     ),
     Dataset(
         name="bitcoin_otc",
@@ -147,8 +145,7 @@ _ALL = (
         bipartite=False,
         filename="soc-sign-bitcoinotc.csv.gz",
         url="https://snap.stanford.edu/data/soc-sign-bitcoinotc.csv.gz",
-        format="csv",
-        columns=MappingProxyType({"src": 0, "dst": 1, "features": (2,), "t": 3}),
+        reading=ReadOptions(format="csv", src=0, dst=1, features=(2,), t=3),
         edge_width=1,
         companion="bitcoin_otc_rating.npz",
     ),
@@ -162,8 +159,7 @@ _ALL = (
         bipartite=False,
         filename="ml_enron.csv",
         by_hand="Take ml_enron.csv out of enron.zip from https://zenodo.org/records/7213796",
-        format="csv",
-        columns=MappingProxyType({"src": "u", "dst": "i", "t": "ts"}),
+        reading=ReadOptions(format="csv", src="u", dst="i", t="ts"),
     ),
     Dataset(
         name="synthetic",
@@ -186,64 +182,80 @@ DATASETS: Mapping[str, Dataset] = {dataset.name: dataset for dataset in _ALL}
 def load_dataset(
     name: str,
     *,
+    features: bool | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     download: bool = True,
-    features: bool | None = None,
-    **options: Any,
 ) -> EventStream:
-    """The dataset called ``name`` (see ``DATASETS``), from disk or, where it is on none, downloaded.
+    """Load the dataset called ``name`` (see ``DATASETS``) from disk, or download it.
 
-    ``features`` True demands edge features, False leaves them out; None takes what the file has, except
-    in mooc, which is used without. ``options`` are for ``synthetic`` and go to ``contig.data.synthetic``;
-    ``synthetic:5000`` is short for ``events=5000``. A file that does not hold the published events is
-    refused after a download; on your own disk it is used with a warning.
+    ``features`` True requires edge features and False leaves them out; None takes those the file has,
+    except for mooc, which is used without. ``synthetic:5000`` is a synthetic stream of 5,000 events.
+    A file that does not hold the published events is used with a warning, unless it was just downloaded:
+    then it is rejected.
     """
-    if name.partition(":")[0] == "synthetic":
-        return _with_demanded(_draw(name, features, options), features)
-    dataset = _known(name, "A file of your own is read by contig.data.datasets.open_stream.")
-    if options:
+    return _load(name, ReadOptions(features=features, data_dir=data_dir), download)
+
+
+def open_stream(
+    source: Any,
+    reading: ReadOptions | None = None,
+    *,
+    download: bool = True,
+    **options: Unpack[ReadKeywords],
+) -> EventStream:
+    """Open a file, a table in memory, or a dataset by its name.
+
+    A file that exists takes precedence over a dataset of the same name. ``options`` are the fields of
+    ``ReadOptions`` and override those of ``reading``; a dataset takes ``features`` (True or False) and
+    ``data_dir`` only.
+    """
+    reading = (reading or ReadOptions()).updated(**options)
+    if not isinstance(source, str | os.PathLike):
+        return read_events(source, reading)
+    name, path = os.fspath(source), Path(source).expanduser()
+    kind = name.partition(":")[0]
+    if path.is_file() or (path.is_dir() and kind not in DATASETS) or _looks_like_path(source, kind):
+        return read_events(path, reading)
+    _known(kind, "To read a file, give its path.")
+    return _load(name, reading, download)
+
+
+def _load(name: str, reading: ReadOptions, download: bool) -> EventStream:
+    _reject_file_options(name, reading)
+    stream = _draw(name) if name.partition(":")[0] == "synthetic" else _find(name, reading, download)
+    if reading.features is False:
+        return replace(stream, edge_features=None)
+    return require_features(stream) if reading.features else stream
+
+
+def _reject_file_options(name: str, reading: ReadOptions) -> None:
+    """Refuse options that a dataset does not take: its description says how it is read."""
+    if not isinstance(reading.features, bool | None):
         raise ConfigError(
-            f"{next(iter(options))!r} is no option of dataset {name!r}; it takes data_dir, download and "
-            "features. Reader options such as src or format are for files."
+            f"features={list(reading.features)!r}: columns can be named for files only; "
+            f"dataset {name!r} takes True or False."
         )
-    wanted = dataset.features if features is None else features
-    path = find_dataset(name, data_dir)
+    for option in reading.as_dict():
+        if option not in ("features", "data_dir"):
+            raise ConfigError(
+                f"{option!r} does not apply to dataset {name!r}, which takes features and data_dir only; "
+                "columns and format are for files."
+            )
+
+
+def _find(name: str, reading: ReadOptions, download: bool) -> EventStream:
+    """Read a published dataset from disk, or download it."""
+    dataset = _known(name, "To read a file, use contig.open_stream.")
+    wanted = dataset.features if reading.features is None else bool(reading.features)
+    path = find_dataset(name, reading.data_dir)
     if path is None:
-        return _with_demanded(_fetch(dataset, data_dir, download, wanted), features)
+        return _fetch(dataset, reading.data_dir, download, wanted)
     if path.parent == cache_dir():
         downloads.refuse_changed(path)
     stream = _read(dataset, path, wanted)
     for problem in _differences(dataset, stream):
         stream = _noting(stream, f"{path} is not {name} as published: {problem}.")
-    return _with_demanded(stream, features)
-
-
-def open_stream(
-    name_or_path: str | os.PathLike[str],
-    *,
-    data_dir: str | os.PathLike[str] | None = None,
-    download: bool = True,
-    features: bool | Sequence[str | int] | None = None,
-    **options: Any,
-) -> EventStream:
-    """The stream a user means: a file, or a dataset by its name.
-
-    A file that exists wins over a dataset of the same name. ``options`` go to ``read_events`` for a file
-    and to ``load_dataset`` for a name; ``features`` may be True or False for both.
-    """
-    path = Path(name_or_path).expanduser()
-    name = os.fspath(name_or_path)
-    kind = name.partition(":")[0]
-    if path.is_file() or (path.is_dir() and kind not in DATASETS) or _looks_like_path(name_or_path, kind):
-        _refuse_unknown("option of a file", options, read_events)
-        columns = {True: None, False: ()}[features] if isinstance(features, bool) else features
-        return _with_demanded(read_events(path, features=columns, **options), features is True)
-    _known(kind, "Or give the path to a file.")
-    if features is not None and not isinstance(features, bool):
-        raise ConfigError(
-            f"features={features!r}: columns are named for files; dataset {name!r} takes True or False."
-        )
-    return load_dataset(name, data_dir=data_dir, download=download, features=features, **options)
+    return stream
 
 
 def find_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path | None:
@@ -267,9 +279,9 @@ def cache_dir() -> Path:
 # --- names and places --------------------------------------------------------------------------------
 
 
-def _known(name: str, else_: str = "") -> Dataset:
+def _known(name: str, hint: str = "") -> Dataset:
     if name not in DATASETS:
-        raise ConfigError(f"{unknown('dataset', name, DATASETS)} {else_}".rstrip())
+        raise ConfigError(f"{unknown('dataset', name, DATASETS)} {hint}".rstrip())
     return DATASETS[name]
 
 
@@ -297,25 +309,16 @@ def _filenames(dataset: Dataset) -> list[str]:
     ]
 
 
-def _refuse_unknown(what: str, options: Mapping[str, Any], function: Callable[..., Any]) -> None:
-    known = inspect.signature(function).parameters
-    for name in options:
-        if name not in known:
-            raise ConfigError(unknown(what, name, known))
-
-
-def _draw(name: str, features: bool | None, options: dict[str, Any]) -> EventStream:
-    _refuse_unknown("option of synthetic", options, synthetic)
-    size = name.partition(":")[2]
-    if ":" in name:
-        if not re.fullmatch(r"\d+(_\d+)*", size):
-            raise ConfigError(
-                f"{name!r}: {size!r} is not a number of events; write for instance 'synthetic:5000'."
-            )
-        if "events" in options:
-            raise ConfigError(f"{name!r} says how many events, and so does events=; give one of them.")
-        options = {**options, "events": int(size)}
-    return synthetic(**(options if features is not False else {**options, "edge_features": 0}))
+def _draw(name: str) -> EventStream:
+    """Generate the stream that ``synthetic`` or ``synthetic:EVENTS`` names."""
+    _, colon, size = name.partition(":")
+    if not colon:
+        return synthetic()
+    if not re.fullmatch(r"\d+(_\d+)*", size):
+        raise ConfigError(
+            f"{name!r}: {size!r} is not a number of events; write for instance 'synthetic:5000'."
+        )
+    return synthetic(int(size))
 
 
 # --- reading and checking ----------------------------------------------------------------------------
@@ -323,12 +326,9 @@ def _draw(name: str, features: bool | None, options: dict[str, Any]) -> EventStr
 
 def _read(dataset: Dataset, path: Path, features: bool) -> EventStream:
     """The file's events; labels only where the dataset has any, features only if wanted."""
-    columns: dict[str, Any] = {}
-    if path.suffix != ".parquet":
-        columns = {"format": dataset.format, **dataset.columns}
-    if not features:
-        columns["features"] = ()
-    stream = read_events(path, bipartite=dataset.bipartite, **columns)
+    published = ReadOptions() if path.suffix == ".parquet" else dataset.reading
+    reading = published.updated(bipartite=dataset.bipartite)
+    stream = read_events(path, reading if features else reading.updated(features=False))
     companion = path.parent / (dataset.companion or "")
     if features and path.suffix == ".parquet" and stream.edge_features is None and companion.is_file():
         stream = replace(stream, edge_features=_companion_features(companion, len(stream)))
@@ -365,15 +365,6 @@ def _differences(dataset: Dataset, stream: EventStream) -> list[str]:
 def _events_fingerprint(stream: EventStream) -> str:
     # Files differ in where time begins and in whether features come along, not in what happened.
     return replace(stream, t=stream.t - stream.t[0], edge_features=None).fingerprint()
-
-
-def _with_demanded(stream: EventStream, features: bool | None) -> EventStream:
-    if features and stream.edge_features is None:
-        raise DataError(
-            f"features=True, but {stream.origin} as found has no edge features; leave the option out, or "
-            "provide the published file."
-        )
-    return stream
 
 
 def _noting(stream: EventStream, notice: str) -> EventStream:

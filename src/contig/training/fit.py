@@ -13,7 +13,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ import torch
 
 from contig.data.datasets import open_stream
 from contig.data.events import EventStream
-from contig.data.readers import ColumnName, Format, read_events
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, RunError
 from contig.files import write_json
 from contig.kernels.devices import hardware, pick_device
@@ -54,29 +54,21 @@ def fit(
     device: str = "auto",
     show: bool | None = None,
     tensorboard: bool = False,
-    src: ColumnName | None = None,
-    dst: ColumnName | None = None,
-    t: ColumnName | None = None,
-    label: ColumnName | None = None,
-    features: bool | Sequence[ColumnName] | None = None,
-    format: Format | None = None,
-    bipartite: bool | None = None,
     **settings: Any,
 ) -> Run:
     """Train ``model`` on events and give the finished run.
 
     ``data`` is an ``EventStream``, a file, a dataset's name, or a table (a pandas or polars frame, a
-    pyarrow table); ``src`` ... ``bipartite`` say how a file or a table is read, as in ``read_events``.
-    ``settings`` are options of the model or of the training (``epochs=10, dim=64``). The run is kept
+    pyarrow table). ``settings`` are options of the model or of the training (``epochs=10, dim=64``), and
+    the fields of ``ReadOptions`` (``src="who"``) for a file or a table. The run is kept
     in the folder ``out`` (a temporary one if not given). ``show`` forces progress on or off.
     """
-    reading: dict[str, Any] = {"src": src, "dst": dst, "t": t, "label": label}
-    reading |= {"features": features, "format": format, "bipartite": bipartite}
+    reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
     chosen = pick_device(device)
     folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{model}-"))
     folder.must_be_free()
-    stream = _read(data, {name: value for name, value in reading.items() if value is not None})
+    stream = _read(data, reading)
     display = Display(show)
     with torch.random.fork_rng(devices=_cuda_devices(chosen)):
         session = Session(Data.prepare(stream, config, chosen), config)
@@ -88,18 +80,15 @@ def fit(
         return _train(session, folder, display, writer)
 
 
-def _read(data: Any, reading: dict[str, Any]) -> EventStream:
+def _read(data: Any, reading: ReadOptions) -> EventStream:
     """The events that a caller means."""
-    if isinstance(data, EventStream):
-        if reading:
-            name = next(iter(reading))
-            raise ConfigError(f"{name}=... says how a file or a table is read; this stream is read already.")
-        return data
-    if isinstance(data, str | Path):
-        return open_stream(str(data), **reading)
-    if isinstance(chosen := reading.get("features"), bool):
-        reading["features"] = None if chosen else ()
-    return read_events(data, **reading)
+    if not isinstance(data, EventStream):
+        return open_stream(data, reading)
+    if given := list(reading.as_dict()):
+        raise ConfigError(
+            f"{given[0]}=... is an option for reading files and tables; this is a stream already."
+        )
+    return data
 
 
 def resume(

@@ -13,7 +13,6 @@ Refusals name the place of the first fault: in text files the line, counted from
 Parquet files and tables the row, counted from 0 as dataframes do.
 """
 
-from contig.data.readers.sources import ColumnName, Format
-from contig.data.readers.streams import read_events
+from contig.data.readers.streams import read_events, require_features
 
-__all__ = ["ColumnName", "Format", "read_events"]
+__all__ = ["read_events", "require_features"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from contig.data.readers.roles import ALIASES
-from contig.data.readers.sources import Format, no_events, refusing
+from contig.data.readers.sources import no_events, refusing
 from contig.data.readers.words import clipped, is_number, plain_name
 from contig.errors import DataError
 
@@ -48,7 +48,7 @@ def _decoded(path: Path, number: int, line: bytes) -> str:
         ) from None
 
 
-def sniff(path: Path, head: Sequence[str]) -> Format:
+def sniff(path: Path, head: Sequence[str]) -> str:
     """The form of a text file by its first lines; a suffix of .tsv or .csv settles the rest."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     lines = [line for line in head if line.strip() and not line.lstrip().startswith("#")]

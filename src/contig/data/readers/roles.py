@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 
-from contig.data.readers.sources import ColumnName, Roles, Source
+from contig.data.read_options import ColumnName, ReadOptions
+from contig.data.readers.sources import Roles, Source
 from contig.data.readers.words import is_number, listed, plain_name
-from contig.errors import ConfigError, DataError, unknown
+from contig.errors import DataError, unknown
 
 NODE_NAMES = {
     "src": ("src", "source", "user", "u", "from", "sender"),
@@ -24,18 +24,15 @@ FEATURE_LISTS = ("features", "edge_features", "msg")
 NUMBERED_FEATURE = re.compile(r"(f|feat|feature|edge_feat|edge_feature)_?\d+")
 
 
-def find_roles(
-    source: Source, named: Mapping[str, ColumnName | None], features: Sequence[ColumnName] | None
-) -> Roles:
-    """The columns the caller named (src, dst, t, label), and for what is None those recognised.
+def find_roles(source: Source, reading: ReadOptions) -> Roles:
+    """Return the columns the caller named, and for the other roles those recognised by name.
 
-    A column named as a feature is recognised as src, dst or t only where no other is.
+    A column named as a feature is recognised as src, dst or t only if no other column is.
     """
-    if isinstance(features, str):
-        raise ConfigError(
-            f"features={features!r} is one name; give a list of names: features=[{features!r}]."
-        )
-    found = {role: _named(source, role, given) for role, given in named.items() if given is not None}
+    features = reading.feature_columns
+    found = {
+        role: _named(source, role, given) for role, given in reading.columns.items() if given is not None
+    }
     claimed = None if features is None else tuple(_named(source, "features", given) for given in features)
     for role in ALIASES:
         if role not in found:

@@ -6,14 +6,12 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import pyarrow as pa
 
 from contig.errors import DataError
 
-Format = Literal["parquet", "csv", "tsv", "jodie", "snap"]
-ColumnName = str | int
+FORMATS = ("parquet", "csv", "tsv", "jodie", "snap")
 
 READ_ERRORS = (pa.ArrowException, OSError, EOFError, ValueError, OverflowError, MemoryError, csv.Error)
 

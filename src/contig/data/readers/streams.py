@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import difflib
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Unpack
 
 from contig.data.events import EventStream, NodeIds
+from contig.data.read_options import ReadKeywords, ReadOptions
 from contig.data.readers import parquet
 from contig.data.readers.arrays import Arrays, read_arrays
 from contig.data.readers.roles import find_roles, users_and_items
-from contig.data.readers.sources import ColumnName, Format, Roles, Source, no_events, refusing
+from contig.data.readers.sources import FORMATS, Roles, Source, no_events, refusing
 from contig.data.readers.tables import open_table
 from contig.data.readers.text import open_text
 from contig.errors import ConfigError, DataError, unknown
@@ -24,53 +24,53 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_events(
-    source: Any,
-    *,
-    src: ColumnName | None = None,
-    dst: ColumnName | None = None,
-    t: ColumnName | None = None,
-    label: ColumnName | None = None,
-    features: Sequence[ColumnName] | None = None,
-    format: Format | None = None,
-    bipartite: bool | None = None,
+    source: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]
 ) -> EventStream:
-    """Read events from a file, a folder of Parquet files, or a table in memory.
+    """Read events from a file, a directory of Parquet files, or a table in memory.
 
     ``source`` is a path, or any object that exports an Arrow stream (a pandas or polars frame, a
-    DuckDB relation, a pyarrow table or reader). ``src`` ... ``features`` name columns; what is not
-    named is recognised (see the package's list), and ``features=[]`` leaves all features out. Whole
-    numbers name columns by position and say of a text file that it has no header. ``format`` is
-    found out from the file when it is None; text files may be compressed with gzip.
+    DuckDB relation, a pyarrow table or reader). ``options`` are the fields of ``ReadOptions``
+    (``src="who", t="when"``) and override those of ``reading``. Columns that are not named are
+    recognised by their names (see the package's list). Text files may be compressed with gzip.
 
     Dates become Unix seconds (without a time zone they count as UTC); integer times stay int64 and
     fractional ones float64. Columns that are neither named nor recognised are ignored with a notice;
-    one column may be named for several parts. ``bipartite`` as in ``EventStream.from_arrays``, except
-    that JODIE files and columns called user... and item... are always bipartite. In text files an id
-    column of whole numbers holds integers, unless its first lines show zero-padded or hexadecimal ids,
-    which stay text.
+    one column may have several roles. JODIE files and columns called user... and item... are always
+    bipartite. In text files an id column of whole numbers holds integers, unless its first lines show
+    zero-padded or hexadecimal ids, which stay text.
     """
-    if format is not None and format not in get_args(Format):
-        raise ConfigError(unknown("format", str(format), get_args(Format)))
-    named = {"src": src, "dst": dst, "t": t, "label": label}
-    positional = any(isinstance(column, int) for column in (*named.values(), *(features or ())))
-    opened = _open(source, format, positional)
-    roles = find_roles(opened, named, features)
+    reading = (reading or ReadOptions()).updated(**options)
+    opened = _open(source, reading)
+    roles = find_roles(opened, reading)
     with refusing(opened.origin, "check the file or write it again."):
         table = opened.load(roles)
         if table.num_rows == 0:
             raise no_events(opened.origin, "in it")
         arrays = read_arrays(opened, roles, table)
-    sides = users_and_items(opened, roles) if bipartite is None else bipartite
-    return _with_notice(_stream(arrays, sides, opened.origin), opened, roles)
+    sides = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
+    stream = _with_notice(_stream(arrays, sides, opened.origin), opened, roles)
+    return require_features(stream) if reading.features is True else stream
 
 
-def _open(source: Any, format: Format | None, positional: bool) -> Source:
+def require_features(stream: EventStream) -> EventStream:
+    """Return the stream itself, or raise if it has no edge features."""
+    if stream.edge_features is None:
+        raise DataError(
+            f"features=True, but {stream.origin} has no edge features; omit the option or read a file that "
+            "has them."
+        )
+    return stream
+
+
+def _open(source: Any, reading: ReadOptions) -> Source:
+    if reading.format is not None and reading.format not in FORMATS:
+        raise ConfigError(unknown("format", str(reading.format), FORMATS))
     if isinstance(source, str | Path):
         with refusing(source, "check the path and that it may be read."):
-            return _open_path(Path(source), format, positional)
+            return _open_path(Path(source), reading)
     if hasattr(source, "__arrow_c_stream__"):
-        if format is not None:
-            raise ConfigError(f"format={format!r} is for files; leave it out when reading a table.")
+        if reading.format is not None:
+            raise ConfigError(f"format={reading.format!r} is for files; omit it when reading a table.")
         return open_table(source)
     raise DataError(
         f"Cannot read events from a {type(source).__name__}; give a path, or a table that exports an Arrow "
@@ -78,7 +78,8 @@ def _open(source: Any, format: Format | None, positional: bool) -> Source:
     )
 
 
-def _open_path(path: Path, format: Format | None, positional: bool) -> Source:
+def _open_path(path: Path, reading: ReadOptions) -> Source:
+    format = reading.format
     if path.is_dir():
         if format not in (None, "parquet"):
             raise ConfigError(f"{path} is a folder, and format={format!r} is read from files; name one.")
@@ -91,7 +92,7 @@ def _open_path(path: Path, format: Format | None, positional: bool) -> Source:
         format = "parquet"
     if format == "parquet":
         return parquet.open_parquet([path], path)
-    return open_text(path, format, gzipped=magic.startswith(GZIP_MAGIC), positional=positional)
+    return open_text(path, format, gzipped=magic.startswith(GZIP_MAGIC), positional=reading.positional)
 
 
 def _near_files(path: Path) -> str:

@@ -16,7 +16,7 @@ import pyarrow.csv as arrow_csv
 
 from contig.data.readers.arrays import read_arrays
 from contig.data.readers.forms import BYTE_ORDER_MARK, SNAP_COLUMNS, jodie_names, open_bytes, read_head, sniff
-from contig.data.readers.sources import READ_ERRORS, Format, Roles, Source, no_events, refusing
+from contig.data.readers.sources import READ_ERRORS, Roles, Source, no_events, refusing
 from contig.data.readers.tables import is_text
 from contig.data.readers.words import clipped, is_number
 from contig.errors import DataError
@@ -25,7 +25,7 @@ BLOCK_BYTES = 1 << 22  # what one thread parses at a time: larger gains nothing,
 MISSING_WORDS = set(arrow_csv.ConvertOptions().null_values)
 
 
-def open_text(path: Path, format: Format | None, *, gzipped: bool, positional: bool) -> Source:
+def open_text(path: Path, format: str | None, *, gzipped: bool, positional: bool) -> Source:
     """A text file; ``positional`` says that it has no header."""
     head = read_head(path, gzipped)
     blank = next(i for i, line in enumerate(head) if line.strip())  # lines before the first that is not
