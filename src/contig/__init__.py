@@ -1,4 +1,14 @@
-"""Learning on temporal interaction graphs, with embeddings that move continuously in time."""
+"""Learning on temporal interaction graphs, with embeddings that evolve continuously in time.
+
+``fit`` trains a model on a stream of events and returns a ``Run``, which answers for any node and time::
+
+    import contig
+
+    run = contig.fit("collegemsg", epochs=5)
+    run.recommend(7, k=3)
+
+To add a model, subclass ``Model`` and pass the class to ``fit``, or register it with ``register_model``.
+"""
 
 from __future__ import annotations
 
@@ -8,50 +18,86 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from contig import layers
     from contig.data.datasets import load_dataset, open_stream
     from contig.data.events import EventStream
     from contig.data.negatives import Negatives
     from contig.data.readers import read_events
-    from contig.data.splits import chronological_split
-    from contig.errors import ContigError
-    from contig.history import History
-    from contig.runs.run import Run
+    from contig.data.splits import Split, chronological_split
+    from contig.data.synthetic import synthetic
+    from contig.errors import ConfigError, ContigError, DataError, RunError
+    from contig.history import History, Neighbors
+    from contig.models import DataShape, EventBatch, Model, NodeState, register_model
+    from contig.options import option
+    from contig.runs.run import Recommendation, Run, Trajectory
     from contig.training.fit import fit, resume
 
 # Names load on first use, so that `import contig` and `contig --help` do not wait for torch.
 _HOME = {
+    "ConfigError": "errors",
     "ContigError": "errors",
+    "DataError": "errors",
+    "DataShape": "models",
+    "EventBatch": "models",
     "EventStream": "data.events",
     "History": "history",
+    "Model": "models",
     "Negatives": "data.negatives",
+    "Neighbors": "history",
+    "NodeState": "models",
+    "Recommendation": "runs.run",
+    "Run": "runs.run",
+    "RunError": "errors",
+    "Split": "data.splits",
+    "Trajectory": "runs.run",
     "chronological_split": "data.splits",
+    "fit": "training.fit",
     "load_dataset": "data.datasets",
     "open_stream": "data.datasets",
+    "option": "options",
     "read_events": "data.readers",
-    "fit": "training.fit",
+    "register_model": "models",
     "resume": "training.fit",
-    "Run": "runs.run",
+    "synthetic": "data.synthetic",
 }
+_MODULES = ("layers",)
 
 __all__ = [
+    "ConfigError",
     "ContigError",
+    "DataError",
+    "DataShape",
+    "EventBatch",
     "EventStream",
     "History",
+    "Model",
     "Negatives",
+    "Neighbors",
+    "NodeState",
+    "Recommendation",
     "Run",
+    "RunError",
+    "Split",
+    "Trajectory",
     "__version__",
     "chronological_split",
     "fit",
+    "layers",
     "load_dataset",
     "open_stream",
+    "option",
     "read_events",
+    "register_model",
     "resume",
+    "synthetic",
 ]
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(import_module(f"contig.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"contig.{name}")
     raise AttributeError(f"module 'contig' has no attribute {name!r}")
 
 

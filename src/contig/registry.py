@@ -59,7 +59,10 @@ class Registry(Generic[T]):
             return self._load(name, plugins[name].value)
         if ":" in name:
             return self._load(name, name)
-        raise ConfigError(unknown(self.kind, name, self))
+        raise ConfigError(
+            f"{unknown(self.kind, name, self)} For your own, give package.module:attribute or call "
+            f"contig.register_{self.kind} first."
+        )
 
     def _plugins(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=self.group)}

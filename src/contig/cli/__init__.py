@@ -7,6 +7,8 @@ import what they need when they run, so that ``contig --help`` answers at once.
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -84,4 +86,6 @@ def main() -> None:
     # Threads that spin while they wait make a step several times slower as soon as anything else runs.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     keep_freed_memory()
+    if not sys.flags.safe_path:  # package.module:Class may name a module of the working directory
+        sys.path.append(str(Path.cwd()))
     app(prog_name="contig")

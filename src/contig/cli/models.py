@@ -29,10 +29,10 @@ def models(
     json: Json = False,
 ) -> None:
     """List the models, or the options of one and of its training."""
-    from contig.models import MODELS
+    from contig.models import model_names
 
     if name is None:
-        known = [_model(one) for one in MODELS]
+        known = [_model(one) for one in model_names()]
         if json:
             console.print_json(known)
         else:

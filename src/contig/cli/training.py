@@ -53,7 +53,12 @@ def train(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("--model", metavar="NAME", show_default="contig", help="See: contig models."),
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            show_default="contig",
+            help="A name (see: contig models), or package.module:Class for a model of your own.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -99,13 +104,14 @@ def train(
     chosen = {**given, **parse_settings(settings or [])}
     chosen |= {name: value for name, value in (("epochs", epochs), ("seed", seed)) if value is not None}
 
+    from contig.models import model_class
     from contig.runs.config import RunConfig
     from contig.runs.folder import RunFolder
     from contig.runs.options import MEASURING
 
     train = RunConfig.of(model, chosen).train
     rules = _rules(compare or [])
-    folder = out or Path("runs") / f"{_stem(file)}-{model}-{train.seed}"
+    folder = out or Path("runs") / f"{_stem(file)}-{model_class(model).name}-{train.seed}"
     RunFolder(folder).must_be_free()
     stream = data.read_stream(file, reading)
     from contig.training.fit import fit
@@ -143,11 +149,12 @@ def resume(
 def _rules(names: Sequence[str]) -> Sequence[str]:
     """The names of models to compare with, refused where one would have to be trained."""
     from contig.errors import unknown
-    from contig.models import MODELS, model_class
+    from contig.models import model_class, model_names
 
-    rules = [name for name in MODELS if not model_class(name).learns]
+    known_names = model_names()
+    rules = [name for name in known_names if not model_class(name).learns]
     for name in names:
-        if name not in MODELS:
+        if name not in known_names:
             raise ConfigError(f"--compare {name}: {unknown('rule', name, rules)}")
         if name not in rules:
             known = ", ".join(rules)

@@ -10,7 +10,7 @@ from contig.data.events import EventStream
 from contig.data.splits import chronological_split
 from contig.errors import ConfigError, unknown
 from contig.experiments.recipes import Recipe
-from contig.models import MODELS, model_class
+from contig.models import model_class, model_names
 from contig.runs.config import RunConfig
 from contig.runs.options import MEASURING, TrainOptions
 
@@ -22,9 +22,9 @@ def chosen_models(names: str, rules: bool = True) -> list[str]:
     named = [name for name in map(str.strip, names.split(",")) if name and name != "all"]
     everything = "all" in map(str.strip, names.split(","))
     if not named and not everything:
-        raise ConfigError(f"--models {names!r} names none; give all, or some of: {', '.join(MODELS)}.")
-    learning = [name for name in MODELS if everything and model_class(name).learns]
-    beside = [name for name in MODELS if rules and not model_class(name).learns]
+        raise ConfigError(f"--models {names!r} names none; give all, or some of: {', '.join(model_names())}.")
+    learning = [name for name in model_names() if everything and model_class(name).learns]
+    beside = [name for name in model_names() if rules and not model_class(name).learns]
     wanted = dict.fromkeys([*named, *learning, *beside])
     return sorted(wanted, key=lambda name: not model_class(name).learns)
 

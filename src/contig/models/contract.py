@@ -58,27 +58,33 @@ class Model(nn.Module, ABC):
     resolution: ClassVar[float] = 1e-5
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
 
-    @abstractmethod
     def blank(self) -> Mapping[str, Tensor]:
-        """The state's row for a node nothing has happened to, by name."""
+        """Return the initial state of a node, by name; none by default.
+
+        The state holds one such row per node (``state["name"][nodes]``).
+        """
+        return {}
 
     @abstractmethod
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        """Embeddings ``[queries, d]`` of nodes at times; changes nothing.
+        """Return embeddings ``[queries, d]`` of nodes at times, without changing anything.
 
-        ``as_of`` is the one reference time of the states in this call: the first query's time of a
-        batch, or the query's own time when it stands alone.
+        ``state`` and ``history`` may only be read, and of the history only events strictly before the
+        query's time. ``as_of`` is the reference time of the states in this call: the time of the batch's
+        first query.
         """
 
-    @abstractmethod
     def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
-        """Take a batch of events into the state."""
+        """Update the state with a batch of events; by default there is no state to update."""
 
-    @abstractmethod
     def score(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Logits of links between embeddings ``[..., d]``."""
+        """Return the logits ``[...]`` of links between embeddings ``[..., d]``: by default, inner products.
+
+        An inner product has no direction and no weights; ``contig.layers.PairDecoder`` has both.
+        """
+        return (src * dst).sum(-1)
 
     def link(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor

@@ -12,7 +12,7 @@ import torch
 
 from contig.data.events import EventStream
 from contig.errors import ConfigError, unknown
-from contig.models import DataShape, Model, model_class
+from contig.models import DataShape, Model, model_class, model_name
 from contig.options import as_dict, set_options
 from contig.runs.options import TrainOptions
 
@@ -26,15 +26,18 @@ class RunConfig:
     train: TrainOptions
 
     @classmethod
-    def of(cls, model: str, settings: Mapping[str, Any] | None = None) -> RunConfig:
+    def of(cls, model: str | type[Model], settings: Mapping[str, Any] | None = None) -> RunConfig:
         """The model's defaults with ``settings`` applied; a key names a model's or a training's option.
 
         The training's defaults are the model's own where it has some.
         """
+        model = model_name(model)
         kind = model_class(model)
         options, train = kind.options(), set_options(TrainOptions(), kind.training_defaults)
         ours = {f.name for f in fields(TrainOptions)}
         theirs = {f.name for f in fields(options)}
+        if both := sorted(ours & theirs):
+            raise ConfigError(f"{model}: training has an option named {both[0]} too; rename the model's.")
         given = dict(settings or {})
         for name in given:
             if name not in ours | theirs:

@@ -68,7 +68,9 @@ class RunFolder:
             )
         try:
             return RunConfig.from_dict(self._json("config.json"))
-        except (KeyError, TypeError, AttributeError, ContigError) as error:
+        except ContigError as error:
+            raise RunError(f"{self.path}/config.json: {error}") from error
+        except (KeyError, TypeError, AttributeError) as error:
             raise RunError(f"{self.path}/config.json cannot be understood ({error}).") from error
 
     def fingerprint(self) -> str:

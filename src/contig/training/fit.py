@@ -27,6 +27,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, RunError
 from contig.files import write_json
 from contig.kernels.devices import hardware, pick_device
+from contig.models import Model, model_class
 from contig.progress import Display
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
@@ -48,7 +49,7 @@ class Interrupted(KeyboardInterrupt):
 
 def fit(
     data: Any,
-    model: str = "contig",
+    model: str | type[Model] = "contig",
     *,
     out: str | Path | None = None,
     device: str = "auto",
@@ -58,6 +59,7 @@ def fit(
 ) -> Run:
     """Train ``model`` on events and give the finished run.
 
+    ``model`` is a name (see ``contig models``), ``package.module:Class`` or a subclass of ``contig.Model``.
     ``data`` is an ``EventStream``, a file, a dataset's name, or a table (a pandas or polars frame, a
     pyarrow table). ``settings`` are options of the model or of the training (``epochs=10, dim=64``), and
     the fields of ``ReadOptions`` (``src="who"``) for a file or a table. The run is kept
@@ -65,8 +67,9 @@ def fit(
     """
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
+    name = model_class(config.model).name
     chosen = pick_device(device)
-    folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{model}-"))
+    folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{name}-"))
     folder.must_be_free()
     stream = _read(data, reading)
     display = Display(show)
