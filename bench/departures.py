@@ -21,7 +21,8 @@ from contig.data.datasets import open_stream
 from contig.experiments.recipes import read_recipes
 from contig.kernels.devices import hardware, pick_device
 from contig.runs.config import RunConfig
-from contig.training.session import Data, Session
+from contig.training.preparation import prepare
+from contig.training.session import Session
 
 RECIPES = Path(__file__).parent.parent / "configs" / "departures.json"
 WARM_UP, STEPS = 20, 5
@@ -33,7 +34,7 @@ def measure(data: str, device: torch.device, rounds: int) -> dict[str, float]:
     sessions = {}
     for recipe in read_recipes(RECIPES):
         config = RunConfig.of(recipe.model, recipe.settings)
-        session = Session(Data.prepare(stream, config, device), config)
+        session = Session(prepare(stream, config, device), config)
         _advance(session, WARM_UP)
         sessions[recipe.variant] = session
     best = dict.fromkeys(sessions, float("inf"))

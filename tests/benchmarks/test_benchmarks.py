@@ -139,7 +139,7 @@ def test_the_plain_step_is_the_same_computation(bench: Bench) -> None:
     for how in (nullcontext, disabled):
         with how():
             assert (backend(torch.device("cpu")) == "numba") is (how is nullcontext)
-            loss = session._loss_of(6)
+            loss = session.walker._read_batch(6)
             weight = session.model.get_parameter("ode.gates.weight")
             found.append((loss.detach(), *torch.autograd.grad(loss, [weight])))
     assert backend(torch.device("cpu")) == "numba"
@@ -150,9 +150,9 @@ def test_the_plain_step_is_the_same_computation(bench: Bench) -> None:
 
 def test_the_plain_session_captures_nothing(bench: Bench) -> None:
     assert Training(bench.session("contig"))
-    assert bench.session("contig")._step.capturable
+    assert bench.session("contig").walker.captured.capturable
     assert Training(bench.session("contig", plain=True), plain=True)
-    assert not bench.session("contig", plain=True)._step.capturable
+    assert not bench.session("contig", plain=True).walker.captured.capturable
     assert bench.session("contig", plain=True).config.train.compile == "off"
 
 

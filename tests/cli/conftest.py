@@ -12,7 +12,7 @@ import torch
 from support.commands import COLUMNS, SET, START, Answer
 
 from contig.cli import console
-from contig.training import fit as fitting
+from contig.training import loop
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +28,7 @@ def light() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "_draw_curve", lambda session, folder: None)
+        patch.setattr(loop, "draw_curve", lambda session, folder: None)
         yield
     torch.set_num_threads(before)
 

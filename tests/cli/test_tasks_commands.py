@@ -15,6 +15,7 @@ from contig.data.synthetic import synthetic
 from contig.runs.run import Run
 from contig.tasks import classify
 from contig.training import fit as fitting
+from contig.training import loop
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -23,7 +24,7 @@ def light() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "_draw_curve", lambda session, folder: None)
+        patch.setattr(loop, "draw_curve", lambda session, folder: None)
         patch.setattr(classify, "LOOKS", 3)
         patch.setattr(classify, "STEPS", 10)
         yield

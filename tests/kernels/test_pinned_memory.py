@@ -14,7 +14,8 @@ from contig.history import History
 from contig.kernels.pinned_memory import pinned
 from contig.models import NodeState
 from contig.runs.config import RunConfig
-from contig.training.session import Data, Session
+from contig.training.preparation import prepare
+from contig.training.session import Session
 
 CPU = torch.device("cpu")
 SETTINGS = {"dim": 8, "time_dim": 6, "neighbors": 3, "dropout": 0.0, "batch_size": 20, "compile": "off"}
@@ -24,7 +25,7 @@ def trained(place: str) -> tuple[list[float], dict[str, Tensor]]:
     """The losses of an epoch and the states after it."""
     stream = random_stream(7, events=600, num_nodes=50, edge_width=2)
     config = RunConfig.of("contig", {**SETTINGS, "graph_in": place})
-    session = Session(Data.prepare(stream, config, CPU), config)
+    session = Session(prepare(stream, config, CPU), config)
     session.begin_epoch()
     losses = [session.train_step().item() for _ in session.steps]
     assert not session.state.on_host  # on a CPU it is at home anyway

@@ -117,8 +117,8 @@ def walk(model: Model, stream: EventStream, asked: Asked, until: float) -> dict[
         if embedding:
             found = torch.cat([found, model.embed(state, history, src, t, as_of)], dim=1)
         answers |= dict(zip(rows.tolist(), found, strict=True))
-        see = min(step.see, len(stream))  # after the last batch that matters anything may be observed
-        model.observe(state, history, batch_of(history, step.seen, see))
+        see = min(step.observe_to, len(stream))  # after the last batch that matters anything may be observed
+        model.observe(state, history, batch_of(history, step.observe_from, see))
     return answers
 
 
@@ -258,7 +258,7 @@ def test_a_walk_that_observes_ties_too_early_would_be_seen() -> None:
     for step in schedule(stream.t, 1):
         known.append((float(eager["count"][0]), float(deferred["count"][0])))
         model.observe(eager, history, batch_of(history, step.start, step.stop))
-        model.observe(deferred, history, batch_of(history, step.seen, step.see))
+        model.observe(deferred, history, batch_of(history, step.observe_from, step.observe_to))
     assert known == [(0, 0), (1, 0), (2, 0)]
 
 

@@ -170,8 +170,8 @@ def test_the_model_against_a_plain_twin(settings: dict[str, Any]) -> None:
         found = model.embed(state, history, batch.src, batch.t, batch.t[0])
         expected = plain.embed(batch.src.tolist(), batch.t.tolist(), int(batch.t[0]))
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=2e-5)
-        model.observe(state, history, batch_of(history, step.seen, step.see))
-        plain.observe(step.seen, step.see)
+        model.observe(state, history, batch_of(history, step.observe_from, step.observe_to))
+        plain.observe(step.observe_from, step.observe_to)
     torch.testing.assert_close(state["h"], torch.stack([plain.h[v] for v in range(8)]), rtol=1e-4, atol=2e-5)
     assert state["last"].tolist() == [plain.last.get(v, -1) for v in range(8)]
 
@@ -203,7 +203,7 @@ def test_node_features_enter_the_encoder() -> None:
     assert isinstance(model, ConTIG)
     plain, (state, history) = Plain(model, stream), run_over(model, stream, 3)
     for step in schedule(stream.t, 3):
-        plain.observe(step.seen, step.see)
+        plain.observe(step.observe_from, step.observe_to)
     nodes, (times, as_of) = torch.arange(7), query_times(history, 7)
     expected = plain.embed(nodes.tolist(), times.tolist(), int(as_of))
     found = model.embed(state, history, nodes, times, as_of)

@@ -28,10 +28,11 @@ from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.history import History
+from contig.layers.unique import distinct
 from contig.models import MODELS, DataShape, EventBatch, Model, NodeState
-from contig.models.contract import distinct
-from contig.streaming.replay import Playback, replay
+from contig.streaming.playback import Playback
 from contig.streaming.schedule import schedule
+from contig.streaming.walker import replay
 
 EMBEDDING = [name for name in CASES if embeds(case(name, DataShape(0, None)))]
 
@@ -202,7 +203,7 @@ def test_a_replay_of_some_events_takes_no_others_in(name: str, stream: EventStre
     by_hand = model.new_state(stream.num_nodes)
     at = torch.from_numpy(chosen)
     for step in schedule(stream.t[chosen], 4):
-        model.observe(by_hand, history, EventBatch.of(history, at[step.seen : step.see]))
+        model.observe(by_hand, history, EventBatch.of(history, at[step.observe_from : step.observe_to]))
     assert all(torch.equal(state[k], v) for k, v in by_hand.rows.items())
     assert state.position == chosen[-1] + 1
 
@@ -228,7 +229,7 @@ def test_a_playback_knows_what_lies_strictly_before(name: str, stream: EventStre
     for when in sorted([0, *np.unique(stream.t)[3:9].tolist(), 12.5, 20.5, last, last + 1]):
         end = int((stream.t < when).sum())
         expected, done = model.new_state(stream.num_nodes), 0
-        stops = [step.see for step in schedule(stream.t, 4) if step.see <= end]
+        stops = [step.observe_to for step in schedule(stream.t, 4) if step.observe_to <= end]
         for stop in [*stops, end]:
             model.observe(expected, history, batch_of(history, done, stop))
             done = stop
@@ -274,7 +275,7 @@ def test_streaming_is_batches_of_one(name: str, stream: EventStream) -> None:
         batch = batch_of(whole, step.start, step.stop)
         ask = candidates[step.start : step.stop]
         expected.append(model.link(state, whole, batch.src, ask, batch.t, batch.t[0]))
-        model.observe(state, whole, batch_of(whole, step.seen, step.see))
+        model.observe(state, whole, batch_of(whole, step.observe_from, step.observe_to))
 
     live, history, waiting = model.new_state(stream.num_nodes), empty_like(stream), 0
     for i in range(len(stream)):

@@ -18,7 +18,7 @@ from contig.history import History
 from contig.models import EventBatch, NodeState
 from contig.runs import run as running
 from contig.runs.run import Run
-from contig.streaming.replay import replay
+from contig.streaming.walker import replay
 from contig.tasks.link import evaluation_negatives
 from contig.training.fit import fit
 

@@ -44,24 +44,24 @@ def test_on_a_cpu_every_call_runs_the_plain_function_once() -> None:
 def test_a_captured_step_is_the_plain_one(first: int) -> None:
     """Warm-up, capture, replays; with irregular batches in between, and numbers that begin again."""
     counter, plain = Counter("cuda"), Counter("cuda")
-    ran_plainly: list[int] = []
+    ran_eagerly: list[int] = []
 
-    def plainly(number: int) -> Tensor:
-        ran_plainly.append(number)
+    def eager(number: int) -> Tensor:
+        ran_eagerly.append(number)
         return counter(number)
 
-    step = Captured(counter, plainly, torch.device("cuda"))
+    step = Captured(counter, eager, torch.device("cuda"))
     numbers = [*range(first, first + 4 * WARM_UP), *range(3 * WARM_UP), 7, 7, 2]
     irregular = (1, WARM_UP, 2 * WARM_UP, 5 * WARM_UP)
     for call, number in enumerate(numbers):
         assert torch.equal(step(number, regular=call not in irregular), plain(number)), call
     assert step.graph is not None
-    assert ran_plainly == [numbers[call] for call in irregular]
+    assert ran_eagerly == [numbers[call] for call in irregular]
     assert torch.equal(counter.total, plain.total)
 
 
 @pytest.mark.gpu
-def test_what_cannot_be_captured_runs_plainly_with_one_notice(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_captured_runs_eagerly_with_one_notice(caplog: pytest.LogCaptureFixture) -> None:
     total = torch.zeros(1, device="cuda")
 
     def waits(number: int | Tensor) -> Tensor:
@@ -74,7 +74,7 @@ def test_what_cannot_be_captured_runs_plainly_with_one_notice(caplog: pytest.Log
         found = [float(step(number)) for number in range(3 * WARM_UP)]
     assert found == [float(i + 1) for i in range(3 * WARM_UP)]
     assert len(caplog.records) == 1
-    assert "runs plainly" in caplog.text
+    assert "runs eagerly" in caplog.text
 
 
 @pytest.mark.gpu
@@ -93,7 +93,7 @@ def test_every_model_walks_alike_captured_plain_and_on_a_cpu(
         return np.hstack(parts), {k: v.cpu() for k, v in state.rows.items()}
 
     captured, on_cpu = walk("cuda"), walk("cpu")
-    monkeypatch.setattr(Captured, "__call__", lambda self, number, regular: self.plain(number))
+    monkeypatch.setattr(Captured, "__call__", lambda self, number, regular: self.eager(number))
     plain = walk("cuda")
     np.testing.assert_allclose(captured[0], plain[0], rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(captured[0], on_cpu[0], rtol=1e-3, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Crowds against sets of nodes, and packed ids against torch.unique."""
+"""Counted nodes against sets, and packed ids against torch.unique."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from support.problems import case, random_stream, shape_of
 
 from contig.history import History
-from contig.models.contract import _packed
+from contig.layers.unique import pack
 from contig.streaming import packing as module
-from contig.streaming.packing import STEP, counted, crowds, fits, room_above
+from contig.streaming.packing import GRANULARITY, count_nodes, count_nodes_read, fits, room_needed
 
 
 @pytest.mark.parametrize("at_once", [1, 10**9])
 @pytest.mark.parametrize("name", ["contig", "tgn"])
 def test_counts_against_sets(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "AT_ONCE", at_once)
+    monkeypatch.setattr(module, "MENTIONS_AT_ONCE", at_once)
     stream = random_stream(4, events=43, num_nodes=30)
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     negative = torch.from_numpy(np.random.default_rng(0).integers(0, 30, (43, 2)))
-    found = counted(model, history, torch.arange(43), negative, 5)
+    found = count_nodes_read(model, history, torch.arange(43), negative, 5)
     expected = []
     for start in range(0, 40, 5):  # the last, shorter batch is not counted
         named: set[int] = set()
@@ -42,7 +42,7 @@ def test_counts_against_sets(name: str, at_once: int, monkeypatch: pytest.Monkey
 def test_nothing_is_counted_on_a_cpu() -> None:
     stream = random_stream(4)
     model, history = case("tgn", shape_of(stream)), History.from_stream(stream)
-    assert crowds(model, history, torch.arange(40), torch.zeros(40, 1, dtype=torch.int64), 5) is None
+    assert count_nodes(model, history, torch.arange(40), torch.zeros(40, 1, dtype=torch.int64), 5) is None
 
 
 @settings(max_examples=60, deadline=None)
@@ -53,18 +53,18 @@ def test_nothing_is_counted_on_a_cpu() -> None:
 def test_packed_ids_against_unique(ids: list[int], spare: int) -> None:
     given_ids = torch.tensor(ids)
     unique, inverse = torch.unique(given_ids, return_inverse=True)
-    found, place = _packed(given_ids, 20, len(unique) + spare)
+    found, place = pack(given_ids, 20, len(unique) + spare)
     assert found.tolist() == unique.tolist() + [0] * spare
     assert torch.equal(place, inverse)
 
 
 def test_room_and_what_fits_in_it() -> None:
-    counts = np.array([3, 2 * STEP, 17])
-    room = room_above(counts)
+    counts = np.array([3, 2 * GRANULARITY, 17])
+    room = room_needed(counts)
     assert room is not None
-    assert room % STEP == 0
-    assert 2 * STEP < room <= 1.25 * 2 * STEP + STEP
-    assert room_above(None) is None
+    assert room % GRANULARITY == 0
+    assert 2 * GRANULARITY < room <= 1.25 * 2 * GRANULARITY + GRANULARITY
+    assert room_needed(None) is None
     assert [fits(counts, i, 17) for i in range(4)] == [True, False, True, False]
     assert fits(None, 0, None)
     assert not fits(None, 0, 17)

@@ -11,7 +11,7 @@ from support.problems import stream_of
 
 from contig.errors import ConfigError
 from contig.history import History
-from contig.streaming.schedule import Course, Step, schedule
+from contig.streaming.schedule import BatchSchedule, Step, schedule
 
 TIMES = st.lists(st.integers(0, 12), max_size=40).map(sorted)
 
@@ -34,7 +34,7 @@ def slow(times: list[int], batch_size: int) -> list[tuple[list[int], list[int]]]
 @given(TIMES, st.integers(1, 9))
 def test_the_schedule_against_a_slow_twin(times: list[int], batch_size: int) -> None:
     steps = schedule(np.array(times, dtype=np.int64), batch_size)
-    found = [(list(range(s.start, s.stop)), list(range(s.seen, s.see))) for s in steps]
+    found = [(list(range(s.start, s.stop)), list(range(s.observe_from, s.observe_to))) for s in steps]
     assert found == slow(times, batch_size)
 
 
@@ -50,7 +50,7 @@ def test_no_state_knows_an_event_of_its_batch_s_own_time(
         assert all(times[event] < times[step.start] for event in observed)
         assert 1 <= step.stop - step.start <= batch_size
         scored += range(step.start, step.stop)
-        observed += range(step.seen, step.see)
+        observed += range(step.observe_from, step.observe_to)
         assert set(observed) <= set(scored)  # never observed before it was scored
     everything = list(range(len(times)))
     assert scored == everything  # each once, in order
@@ -75,7 +75,7 @@ def test_a_batch_of_nothing_is_refused() -> None:
         with pytest.raises(ConfigError, match=f"batch_size={size}"):
             schedule(np.arange(5), size)
         with pytest.raises(ConfigError, match=f"batch_size={size}"):
-            Course(5, size, torch.device("cpu"))
+            BatchSchedule(5, size, torch.device("cpu"))
 
 
 def history_of(times: list[int]) -> History:
@@ -84,24 +84,24 @@ def history_of(times: list[int]) -> History:
 
 @settings(max_examples=300, deadline=None)
 @given(TIMES, TIMES, st.integers(1, 9))
-def test_a_course_finds_its_batches_by_tensors_as_by_numbers(
-    before: list[int], times: list[int], batch_size: int
-) -> None:
-    """Also where it led over other events before."""
-    course = Course(40, batch_size, torch.device("cpu"))
-    course.lay(np.arange(len(before)), history_of(before))
-    memory = course.events.data_ptr()
+def test_lookups_by_tensor_and_by_number_agree(before: list[int], times: list[int], batch_size: int) -> None:
+    """Also after a reset to other events."""
+    batches = BatchSchedule(40, batch_size, torch.device("cpu"))
+    batches.reset(np.arange(len(before)), history_of(before))
+    memory = batches.events.data_ptr()
     events = len(before) + np.arange(len(times))
-    course.lay(events, history_of([*before, *(13 + time for time in times)]))
-    assert course.events.data_ptr() == memory
-    assert course.steps == schedule(np.array(times, dtype=np.int64), batch_size)
-    for number, step in enumerate(course.steps):
-        asked, seen = events[step.start : step.stop].tolist(), events[step.seen : step.see].tolist()
-        assert course.events[course.asked(number)].tolist() == asked
-        assert course.seen(number).tolist() == seen
-        whole = len(asked) == batch_size and 0 < len(seen) <= course.room
-        assert course.regular(number) is whole
+    batches.reset(events, history_of([*before, *(13 + time for time in times)]))
+    assert batches.events.data_ptr() == memory
+    assert batches.steps == schedule(np.array(times, dtype=np.int64), batch_size)
+    for number, step in enumerate(batches.steps):
+        scored = events[step.start : step.stop].tolist()
+        observed = events[step.observe_from : step.observe_to].tolist()
+        assert batches.scored(number).tolist() == scored
+        assert batches.observed(number).tolist() == observed
+        whole = len(scored) == batch_size and 0 < len(observed) <= batches.observe_size
+        assert batches.is_regular(number) is whole
         if whole:
             tensor = torch.tensor([number])
-            assert course.events[course.asked(tensor)].tolist() == asked
-            assert course.seen(tensor).tolist() == seen + seen[-1:] * (course.room - len(seen))
+            assert batches.scored(tensor).tolist() == scored
+            filled = observed + observed[-1:] * (batches.observe_size - len(observed))
+            assert batches.observed(tensor).tolist() == filled

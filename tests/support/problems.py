@@ -133,7 +133,7 @@ def run_over(model: Model, stream: EventStream, batch_size: int) -> tuple[NodeSt
     """State and history after the model has observed the whole stream."""
     history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
     for step in schedule(stream.t, batch_size):
-        model.observe(state, history, batch_of(history, step.seen, step.see))
+        model.observe(state, history, batch_of(history, step.observe_from, step.observe_to))
     return state, history
 
 

@@ -11,6 +11,7 @@ import torch
 from contig.data.events import EventStream
 from contig.runs.run import Run
 from contig.training import fit as fitting
+from contig.training import loop
 from support.trained import TINY, named_stream, tiny_stream
 
 
@@ -27,7 +28,7 @@ def one_thread() -> Iterator[None]:
 def undrawn(request: pytest.FixtureRequest) -> Iterator[None]:
     """The learning curve takes longer than these trainings; test_fit draws one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "_draw_curve", lambda session, folder: None)
+        patch.setattr(loop, "draw_curve", lambda session, folder: None)
         yield
 
 

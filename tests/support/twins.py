@@ -146,8 +146,8 @@ def walked(model: Any, twin: Twin, batch_size: int, stop: int) -> tuple[NodeStat
     stream = twin.stream
     history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
     for step in schedule(stream.t[:stop], batch_size):
-        model.observe(state, history, batch_of(history, step.seen, step.see))
-        twin.observe(step.seen, step.see)
+        model.observe(state, history, batch_of(history, step.observe_from, step.observe_to))
+        twin.observe(step.observe_from, step.observe_to)
     return state, history
 
 

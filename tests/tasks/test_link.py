@@ -14,8 +14,8 @@ from contig.data.splits import HOLDOUTS, Holdout, Split, chronological_split
 from contig.errors import RunError
 from contig.history import History
 from contig.models.contract import EventBatch
-from contig.streaming.replay import replay
 from contig.streaming.schedule import schedule
+from contig.streaming.walker import replay
 from contig.tasks.link import LinkScorer, LinkScores, evaluation_negatives, link_report, score_batch
 from contig.tasks.metrics import link_metrics
 
@@ -218,4 +218,4 @@ def test_scores_that_are_no_numbers_are_told_with_their_event(stream: EventStrea
 
 def test_the_schedule_of_the_walk_is_the_stream_s(stream: EventStream) -> None:
     """The fixture has ties across the borders of batches, or the walk's tests would show little."""
-    assert any(step.see < step.stop for step in schedule(stream.t[31:], 4)[:-1])
+    assert any(step.observe_to < step.stop for step in schedule(stream.t[31:], 4)[:-1])

@@ -145,7 +145,7 @@ def scores_by_hand(model: Model, stream: EventStream, as_of: AsOf, *, together: 
                     for d in everyone:
                         one = model.link(state, history, s[None], d.view(1, 1), t[None], first)
                         table[step.start + i, int(d)] = one.item()
-            model.observe(state, history, batch_of(history, step.seen, step.see))
+            model.observe(state, history, batch_of(history, step.observe_from, step.observe_to))
     return table
 
 

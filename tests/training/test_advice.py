@@ -12,14 +12,16 @@ from support.trained import TINY, tiny_stream
 from contig.data.events import EventStream
 from contig.runs.config import RunConfig
 from contig.training import fit as fitting
-from contig.training.advice import after_training, before_training, yardstick
+from contig.training import loop
+from contig.training.advice import after_training, baseline_ap, before_training
 from contig.training.fit import fit
-from contig.training.session import Data, Session
+from contig.training.preparation import prepare
+from contig.training.session import Session
 
 
 def session(stream: EventStream, **settings: Any) -> Session:
     config = RunConfig.of("contig", {**TINY, **settings})
-    return Session(Data.prepare(stream, config, torch.device("cpu")), config)
+    return Session(prepare(stream, config, torch.device("cpu")), config)
 
 
 def long_stream(events: int) -> EventStream:
@@ -53,19 +55,17 @@ def test_few_steps(events: int, size: int, told: str | None) -> None:
     assert [line.replace("batch_size=", "") for line in lines] == ([f"an epoch has {told}"] if told else [])
 
 
-def test_the_yardstick_is_the_rule_itself(stream: EventStream, tmp_path: Path) -> None:
+def test_the_baseline_is_the_heuristic_itself(stream: EventStream, tmp_path: Path) -> None:
     for holdout in ("tgn", "paper"):
         run = fit(stream, "edgebank", out=tmp_path / holdout, show=False, batch_size=30, holdout=holdout)
         one = session(stream, holdout=holdout)
-        assert yardstick(one) == run.metrics["epochs"][0]["val_ap"]
-        one.progress.best_ap = yardstick(one)
+        assert baseline_ap(one) == run.metrics["epochs"][0]["val_ap"]
+        one.progress.best_ap = baseline_ap(one)
         assert list(after_training(one)) == []
         one.progress.best_ap -= 0.01
         (told,) = after_training(one)
-        reached, learned = (f"{100 * ap:.2f}" for ap in (yardstick(one), one.progress.best_ap))
-        assert (
-            f"edgebank, which learns nothing, has a validation AP of {reached} and contig {learned}" in told
-        )
+        reached, learned = (f"{100 * ap:.2f}" for ap in (baseline_ap(one), one.progress.best_ap))
+        assert f"the heuristic edgebank reaches a validation AP of {reached}, contig only {learned}" in told
         assert "batch_size=5" in told
 
 
@@ -74,7 +74,7 @@ def test_advice_is_given_in_its_place(
 ) -> None:
     caplog.set_level(logging.INFO, "contig")
     monkeypatch.setattr(fitting, "before_training", lambda _: ["early advice"])
-    monkeypatch.setattr(fitting, "after_training", lambda _: ["late advice"])
+    monkeypatch.setattr(loop, "after_training", lambda _: ["late advice"])
     fit(tiny_stream(), out=tmp_path / "run", epochs=1, **TINY)
     first, epoch, last = (record.getMessage() for record in caplog.records)
     assert (first, last) == ("early advice", "late advice")

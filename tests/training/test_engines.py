@@ -26,7 +26,8 @@ from contig.data.events import EventStream
 from contig.kernels.dispatch import disabled
 from contig.models import model_class
 from contig.runs.config import RunConfig
-from contig.training.session import Data, Session
+from contig.training.preparation import prepare
+from contig.training.session import Session
 
 SMALL = {"dim": 20, "time_dim": 14, "neighbors": 4}
 
@@ -56,8 +57,8 @@ def sessions(
     compile, graph_in = "on" if engine == "compiled" else "off", "host" if engine == "pinned" else "device"
     for how in ({"compile": compile, "graph_in": graph_in}, {"compile": "off"}):
         config = RunConfig.of(model, chosen | how)
-        made.append(Session(Data.prepare(stream, config, torch.device(device)), config))
-    made[1]._step.capturable = False
+        made.append(Session(prepare(stream, config, torch.device(device)), config))
+    made[1].walker.captured.capturable = False
     return made[0], made[1]
 
 
@@ -162,7 +163,7 @@ def check_on_a_gpu(
         found = [apart for _ in range(epochs) for apart in in_parallel(fast, plain)]
     finally:
         torch.backends.cuda.matmul.allow_tf32 = rounded
-    assert fast._step.graph is not None
+    assert fast.walker.captured.graph is not None
     assert fast.state.on_host == fast.data.training.on_host == (engine == "pinned")
-    assert (fast._loss._fast is not None) is (engine == "compiled")  # it did not fall back
+    assert (fast.walker.reading.compiled is not None) is (engine == "compiled")  # it did not fall back
     check(found, epochs * len(plain.steps), allowed)

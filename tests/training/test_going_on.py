@@ -13,6 +13,7 @@ from support.trained import TINY, numbers, tiny_stream
 import contig.training.fit as fitting
 from contig.errors import RunError
 from contig.runs.run import Run
+from contig.training import loop
 from contig.training.fit import fit, resume
 
 
@@ -23,7 +24,7 @@ class Crash(Exception):
 def crash_at_the_end(monkeypatch: pytest.MonkeyPatch, path: Path, **more: int) -> None:
     """Go on with a run that dies when its training is done and its results are not."""
     with monkeypatch.context() as patch:
-        patch.setattr(fitting, "_finish", lambda *_: (_ for _ in ()).throw(Crash))
+        patch.setattr(loop, "_finish", lambda *_: (_ for _ in ()).throw(Crash))
         with pytest.raises(Crash):
             resume(path, device="cpu", show=False, **more)
 
@@ -78,7 +79,7 @@ def test_a_finished_run_is_said_to_be_finished(
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     metrics = resume(out, device="cpu", show=False).metrics
     best = metrics["best_epoch"]
-    assert f"{out} is finished: 2 epochs are done (all were asked for), the best was {best}." in caplog.text
+    assert f"{out} is finished after 2 epochs (the limit); the best was epoch {best}." in caplog.text
     assert f"To train longer: contig resume {out} --epochs 4" in caplog.text
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     caplog.clear()
@@ -91,11 +92,13 @@ def test_why_a_run_is_finished(
 ) -> None:
     fit(tiny_stream(), "edgebank", out=tmp_path / "rule", show=False)
     resume(tmp_path / "rule", show=False)
-    assert "rule is finished: edgebank learns nothing, so there is no more to do." in caplog.text
-    monkeypatch.setattr(fitting, "link_report", lambda *_, **__: _flat_report())
+    assert "rule is finished: edgebank has nothing to train." in caplog.text
+    monkeypatch.setattr(loop, "link_report", lambda *_, **__: _flat_report())
     fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=9, patience=2, **TINY)
     resume(tmp_path / "run", device="cpu", show=False)
-    assert "3 epochs are done (2 epochs brought no better validation AP), the best was 1" in caplog.text
+    assert (
+        "finished after 3 epochs (no better validation AP for 2 epochs); the best was epoch 1" in caplog.text
+    )
 
 
 def test_what_an_end_did_not_leave_is_made_again(tmp_path: Path) -> None:
@@ -133,7 +136,7 @@ def test_an_interrupted_epoch_took_as_long_as_all_of_it(
 
 def test_going_on_after_early_stopping_waits_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked for more epochs, a run that had lost its patience trains on until it loses it again."""
-    monkeypatch.setattr(fitting, "link_report", lambda *_, **__: _flat_report())
+    monkeypatch.setattr(loop, "link_report", lambda *_, **__: _flat_report())
     run = fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=9, patience=2, **TINY)
     assert len(run.metrics["epochs"]) == 3
     assert len(resume(tmp_path / "run", device="cpu", show=False).metrics["epochs"]) == 3

@@ -26,7 +26,9 @@ from contig.runs.folder import RunFolder
 from contig.runs.options import TrainOptions
 from contig.tasks.link import LinkScorer
 from contig.training import fit as fitting
+from contig.training import loop
 from contig.training.fit import Interrupted, fit, resume
+from contig.training.preparation import prepare
 from contig.training.session import Session
 
 EPOCHS = 3
@@ -72,7 +74,7 @@ STEPS = 8  # of an epoch, see test_the_epoch_is_as_long_as_these_tests_think
 
 def test_the_epoch_is_as_long_as_these_tests_think(reference: Path) -> None:
     session = Session(
-        fitting.Data.prepare(tiny_stream(), RunFolder(reference).config(), torch.device("cpu")),
+        prepare(tiny_stream(), RunFolder(reference).config(), torch.device("cpu")),
         RunFolder(reference).config(),
     )
     assert len(session.steps) == STEPS
@@ -153,9 +155,9 @@ def test_the_handlers_of_the_caller_come_back(stream: EventStream, tmp_path: Pat
 
 
 def before_validation(patch: pytest.MonkeyPatch) -> None:
-    validate = fitting._Validation.__call__
+    validate = loop.Validation.__call__
     calls = iter((validate, lambda *_: crash()))
-    patch.setattr(fitting._Validation, "__call__", lambda *args: next(calls)(*args))
+    patch.setattr(loop.Validation, "__call__", lambda *args: next(calls)(*args))
 
 
 def in_the_middle_of_scoring(patch: pytest.MonkeyPatch, walk: int) -> None:
@@ -215,7 +217,7 @@ def before_the_first_checkpoint(patch: pytest.MonkeyPatch) -> None:
 
 
 def while_walking_the_whole_stream(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(fitting, "replay", lambda *_: crash())
+    patch.setattr(loop, "replay", lambda *_: crash())
 
 
 PLACES = [

@@ -16,7 +16,8 @@ from contig.models import EventBatch, model_class
 from contig.runs.config import RunConfig
 from contig.runs.options import TrainOptions
 from contig.tasks.link import score_batch
-from contig.training.session import Data, Session
+from contig.training.preparation import prepare
+from contig.training.session import Session
 
 CPU = torch.device("cpu")
 
@@ -24,7 +25,7 @@ CPU = torch.device("cpu")
 def session(stream: EventStream, model: str = "contig", **settings: Any) -> Session:
     known = {f.name for f in fields(model_class(model).options) + fields(TrainOptions)}
     config = RunConfig.of(model, {k: v for k, v in TINY.items() if k in known} | settings)
-    return Session(Data.prepare(stream, config, CPU), config)
+    return Session(prepare(stream, config, CPU), config)
 
 
 def through_a_file(snapshot: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
     history = one.data.training
     batch = EventBatch.of(history, torch.from_numpy(one.data.split.train[90:120]))
     luck = torch.get_rng_state()
-    negative = twin._negative[90:120]
+    negative = twin._negative[batch.event]
     logits = score_batch(twin.model, twin.state, history, batch, negative)
     truth = torch.tensor([1.0, 0.0]).expand_as(logits)
     fit = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
@@ -166,10 +167,10 @@ def test_a_step_found_by_a_tensor_is_the_step_of_that_number(model: str, stream:
         torch.manual_seed(number)
         if not twin._drawn:
             twin.draw_negatives()
-        if twin._course.regular(number):
-            found, tensors = twin._learn_and_observe(torch.tensor([number])), tensors + 1
+        if twin.walker.schedule.is_regular(number):
+            found, tensors = twin.walker._fast_step(torch.tensor([number])), tensors + 1
         else:
-            found = twin._learn_and_observe_plainly(number)
+            found = twin.walker._eager_step(number)
         torch.testing.assert_close(found, expected)
         assert same(dict(one.state.rows), dict(twin.state.rows))
     assert tensors > 3

@@ -36,11 +36,13 @@ from contig.models import EventBatch
 from contig.models.contract import at_once
 from contig.options import as_dict, option
 from contig.runs.config import RunConfig
-from contig.streaming.packing import counted
+from contig.streaming.packing import count_nodes_read
+from contig.streaming.prepared import PreparedStream
 from contig.streaming.schedule import schedule
 from contig.tasks.recommend import Ranker, ranks
 from contig.training.memory_usage import peak_memory, reset_peak
-from contig.training.session import Data, Session
+from contig.training.preparation import prepare
+from contig.training.session import Session
 
 log = logging.getLogger("contig")
 
@@ -92,11 +94,11 @@ class Bench:
             )
         return replace(settings, first=whole // 2, last=whole)
 
-    def _data(self, settings: Settings) -> Data:
-        return Data.prepare(self.stream, self.config("contig", settings), self.device)
+    def _data(self, settings: Settings) -> PreparedStream:
+        return prepare(self.stream, self.config("contig", settings), self.device)
 
     @cached_property
-    def data(self) -> Data:
+    def data(self) -> PreparedStream:
         return self._data(self.settings)
 
     def config(self, model: str, settings: Settings, **more: Any) -> RunConfig:
@@ -191,7 +193,7 @@ def host(bench: Bench) -> Rows:
         yield Measurement("host", "not measured", note="on a CPU they always are")
         return
     config = bench.config("contig", bench.settings, graph_in="host")
-    there = Training(Session(Data.prepare(bench.stream, config, bench.device), config))
+    there = Training(Session(prepare(bench.stream, config, bench.device), config))
     ours, theirs = bench.race(there, Training(bench.session("contig")))
     what = "training step, contig, graph in the host's memory"
     yield Measurement.of("host", what, ours, "ours, graph on the GPU", theirs)
@@ -221,7 +223,7 @@ def ranking(bench: Bench) -> Rows:
     with torch.no_grad():
         model.eval()
         for step in schedule(bench.stream.t[: int(test[0])], size):
-            at = torch.arange(step.seen, step.see, device=bench.device)
+            at = torch.arange(step.observe_from, step.observe_to, device=bench.device)
             model.observe(state, history, EventBatch.of(history, at))
     before = state.clone().snapshot()  # apart from the state that is walked on
 
@@ -374,8 +376,9 @@ def roofline(bench: Bench) -> Rows:
     for model in ("contig", "tgn"):
         session = bench.session(model)
         negative = session.negatives.draw(events, history.events["src"][events])
+        trained: Any = session.model
         least = least_bytes(
-            distinct=float(counted(session.model, history, events, negative, s.batch_size).mean()),
+            distinct=float(count_nodes_read(trained, history, events, negative, s.batch_size).mean()),
             written=mean(written),
             queries=3 * s.batch_size,
             neighbors=s.neighbors,

@@ -22,7 +22,7 @@ class Training:
     def __init__(self, session: Session, *, plain: bool = False) -> None:
         self.session, self.upfront = session, 0.0
         if plain:
-            session._step.capturable = False  # nothing captured, nothing packed
+            session.walker.captured.capturable = False  # nothing captured, nothing packed
 
     def rewind(self) -> None:
         self.session.begin_epoch()

@@ -32,9 +32,10 @@ from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import GatedODE, PartedLinear, elapsed
 from contig.layers.ode import Coupling, Factor, Solver, latest_graph, pair_graph
+from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
 from contig.models.bases.memory import AttentiveMemory
-from contig.models.contract import DataShape, distinct
+from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
 
@@ -94,16 +95,14 @@ class ConTIG(AttentiveMemory):
             adaptive="adaptive" not in o.without,
             without=dropped,
         )
+        self.fixed_shapes = o.scope != "batch" and o.solver == "series"
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
         self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 
-    @property
-    def fixed_shapes(self) -> bool:
-        return self.opt.scope != "batch" and self.opt.solver == "series"
-
-    @property
-    def asks_others(self) -> bool:
-        return super().asks_others and "transform" not in self.opt.without
+    def nodes_read(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
+        if "transform" in self.opt.without:
+            return nodes.unsqueeze(1)
+        return super().nodes_read(history, nodes, times)
 
     # -- reading ---------------------------------------------------------------------------------
 

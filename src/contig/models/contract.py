@@ -7,8 +7,7 @@ observed after. Nothing an ``embed`` returns for time ``t`` may depend on an eve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import torch
@@ -52,7 +51,6 @@ class Model(nn.Module, ABC):
     options: ClassVar[type[Any]]
     learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
     inductive: ClassVar[bool] = True  # False where it can tell nothing of a node it was not trained on
-    room: int | None = None  # distinct nodes a call is about at most, where that is known
     # Scores closer than this are equal: a matrix library computes the same row with another last bit at
     # another place of a batch or on another CPU, and no rank may depend on that.
     resolution: ClassVar[float] = 1e-5
@@ -103,24 +101,6 @@ class Model(nn.Module, ABC):
         """What a batch's loss has besides the cross-entropy of its links; None for nothing."""
         return None
 
-    @property
-    def asks_others(self) -> bool:
-        """Whether ``embed`` computes the vectors of other nodes than those it is asked about."""
-        return False
-
-    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
-        """The nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries."""
-        return nodes.unsqueeze(1)
-
-    @contextmanager
-    def within(self, room: int | None) -> Iterator[None]:
-        """Promise that no call is about more than ``room`` distinct nodes (``contig.streaming.packing``)."""
-        self.room, before = room, self.room
-        try:
-            yield
-        finally:
-            self.room = before
-
     def rank(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
@@ -157,11 +137,6 @@ class Model(nn.Module, ABC):
         return NodeState(self.blank(), num_nodes, self.device, on_host=on_host)
 
     @property
-    def fixed_shapes(self) -> bool:
-        """Whether every shape follows from the batch size alone, so that a step can be captured."""
-        return True
-
-    @property
     def device(self) -> torch.device:
         """Where the weights live; a rule without weights works where its queries are."""
         return next((p.device for p in self.parameters()), torch.device("cpu"))
@@ -170,45 +145,3 @@ class Model(nn.Module, ABC):
 def at_once(device: torch.device) -> int:
     """How many pairs are scored in one go, which bounds the memory: a GPU needs many to be busy."""
     return 2**16 if device.type == "cuda" else 2**13
-
-
-def distinct(
-    ids: Tensor, num_nodes: int, room: int | None = None, *, fixed_shapes: bool = True
-) -> tuple[Tensor, Tensor]:
-    """The distinct ids and each id's place among them: compute once per node, not per mention.
-
-    For reading alone: on a GPU shapes must not depend on data, unless ``fixed_shapes`` is false, and nodes
-    that are not named may come along. Where it is known that at most ``room`` are, they come in that many
-    places, the last ones filled up with node 0; else the ids come back as they are, or all nodes where
-    there are fewer.
-    """
-    if ids.is_cuda and not fixed_shapes:
-        found, place = torch.unique(ids, return_inverse=True)
-        return found, place
-    if ids.is_cuda:
-        if room is not None and room < min(num_nodes, len(ids)):
-            return _packed(ids, num_nodes, room)
-        if num_nodes < len(ids):
-            return torch.arange(num_nodes, device=ids.device), ids
-        return ids, torch.arange(len(ids), device=ids.device)
-    place = torch.full((num_nodes,), -1, dtype=torch.int64)
-    place[ids] = 0
-    found = (place == 0).nonzero().squeeze(1)
-    place[found] = torch.arange(len(found))
-    return found, place[ids]
-
-
-def named(ids: Tensor, num_nodes: int) -> Tensor:
-    """The nodes that are named and no others, for writing to them; on a GPU some several times."""
-    return ids if ids.is_cuda else distinct(ids, num_nodes)[0]
-
-
-def _packed(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
-    """``distinct`` in ``room`` places, without waiting to learn how many there are."""
-    # index_fill_, since assigning a plain number would copy it to the device, which a capture forbids
-    named = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).index_fill_(0, ids, 1)
-    place = named.cumsum(0) - 1
-    found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
-    nodes = torch.arange(num_nodes, device=ids.device)
-    found[torch.where(named > 0, place, room)] = nodes  # the last place takes all that are not named
-    return found[:room], place[ids]

@@ -21,9 +21,10 @@ from torch import Tensor
 
 from contig.history import History
 from contig.layers import RNNCell, Rows, elapsed
+from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
 from contig.models.bases.memory import Latest, PacedMemory
-from contig.models.contract import DataShape, distinct
+from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
 

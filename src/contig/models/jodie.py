@@ -23,8 +23,9 @@ from torch import Tensor, nn
 
 from contig.history import History
 from contig.layers import RNNCell, elapsed
+from contig.layers.unique import distinct
 from contig.models.bases.memory import PacedMemory
-from contig.models.contract import DataShape, distinct
+from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
 

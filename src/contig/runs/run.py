@@ -26,7 +26,8 @@ from contig.models import Model, NodeState, model_class
 from contig.progress import Display
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
-from contig.streaming.replay import Playback, replay
+from contig.streaming.playback import Playback
+from contig.streaming.walker import replay
 from contig.tasks import measure
 from contig.tasks.link import METRICS, between_known
 from contig.tasks.recommend import best_first

@@ -1,8 +1,12 @@
-"""How every task goes through events: ask about a batch, then observe it."""
+"""The one way through a stream: read a batch, learn from it, then observe it.
+
+Training, every task, replays and past states walk here. What they read from a batch differs; that a batch is
+read before it is observed does not.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -10,20 +14,29 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contig.history import History
+from contig.layers.unique import room_for
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
-from contig.streaming.capture import Captured
-from contig.streaming.packing import fits, room_above
-from contig.streaming.schedule import Course
+from contig.streaming.capture import Captured, Compiled, has_fixed_shapes
+from contig.streaming.packing import Counts, fits, room_needed
+from contig.streaming.schedule import BatchSchedule, Step
 
-Progress = Callable[[int], None]
+Progress = Callable[[int], None]  # takes the number of events just done
 
 
-class Walk:
-    """Asks ``ask`` about one batch after the other and moves the state past each.
+def no_progress(events: int) -> None:
+    """Report to nobody."""
 
-    ``ask`` gives a row of ``shape`` for every event of its batch and only reads; it sees the state as
-    it stood before the batch.
+
+class Walker:
+    """Moves a model's state through events, batch by batch.
+
+    ``read`` computes a tensor from a batch and changes nothing; it sees the state as it was before the batch.
+    ``learn`` turns that tensor into the step's result and may change weights. Then the events that lie
+    strictly before the next batch are observed. Without ``read`` a step only observes.
+
+    On a GPU steps are captured where the model's shapes allow it, and ``compiled`` fuses reading and
+    observing. ``capacity`` is the largest number of events that ``start`` may be given.
     """
 
     def __init__(
@@ -32,53 +45,116 @@ class Walk:
         state: NodeState,
         history: History,
         batch_size: int,
-        ask: Callable[[EventBatch], Tensor],
-        shape: tuple[int, ...] = (),
+        read: Callable[[EventBatch], Tensor] | None = None,
+        learn: Callable[[Tensor], Tensor] | None = None,
+        *,
+        capacity: int | None = None,
+        compiled: bool = False,
     ) -> None:
-        self.model, self.state, self.history, self.batch_size = model, state, history, batch_size
-        self.shape = shape
-        self._ask = ask
-        self._course = Course(history.num_events, batch_size, history.device)
-        self._crowd: int | None = None
-        self._step = Captured(
-            self._ask_and_observe,
-            self._ask_and_observe_plainly,
-            history.device,
-            fixed_shapes=model.fixed_shapes,
+        self.model, self.state, self.history = model, state, history
+        size = history.num_events if capacity is None else capacity
+        self.schedule = BatchSchedule(size, batch_size, history.device)
+        self._read, self._learn = read, learn
+        self.reading = Compiled(self._read_batch, compiled)
+        self.observing = Compiled(self._observe_batch, compiled)
+        self.captured = Captured(
+            self._fast_step, self._eager_step, history.device, capturable=has_fixed_shapes(model)
         )
+        self._counts: Counts | None = None
+        self._room: int | None = None
 
-    def __call__(
+    @property
+    def steps(self) -> list[Step]:
+        """The batches of this walk."""
+        return self.schedule.steps
+
+    def start(self, events: NDArray[np.int64], counts: Counts | None = None) -> None:
+        """Walk over these events (ascending positions) from now on.
+
+        ``counts`` are the distinct nodes that each batch reads, where they are known.
+        """
+        self.schedule.reset(events, self.history)
+        self.expect(counts)
+
+    def expect(self, counts: Counts | None) -> None:
+        """Set the distinct nodes that each batch reads; the room of a captured step stays what it was."""
+        self._counts = counts
+        self._room = self._room or room_needed(counts)
+
+    def step(self, number: int) -> Tensor:
+        """Walk one batch; the result stays on the device, and is valid until the next step."""
+        regular = self.schedule.is_regular(number) and fits(self._counts, number, self._room)
+        result = self.captured(number, regular=regular)
+        if end := self.steps[number].observe_to:
+            self.state.position = int(self.schedule.positions[end - 1]) + 1
+        return result
+
+    @torch.no_grad()
+    def walk(self, progress: Progress = no_progress) -> Iterator[Tensor]:
+        """Walk all batches in evaluation mode, giving a copy of each one's result."""
+        self.model.eval()
+        for number, step in enumerate(self.steps):
+            yield self.step(number).clone()
+            progress(step.stop - step.start)
+
+    def read_all(
         self,
         events: NDArray[np.int64],
-        progress: Progress = lambda _: None,
-        counts: NDArray[np.int64] | None = None,
+        progress: Progress = no_progress,
+        counts: Counts | None = None,
+        *,
+        shape: tuple[int, ...] = (),
     ) -> NDArray[np.float32]:
-        """The answers ``[events, *shape]`` for ascending positions; weights do not change.
-
-        ``counts`` are the distinct nodes that each batch is about, where they are known.
-        """
-        self._course.lay(events, self.history)
-        self.model.eval()
-        answers = []
-        self._crowd = self._crowd or room_above(counts)
-        with torch.no_grad():
-            for number, step in enumerate(self._course.steps):
-                regular = self._course.regular(number) and fits(counts, number, self._crowd)
-                answers.append(self._step(number, regular=regular).clone())
-                progress(step.stop - step.start)
-        if not answers:
-            return np.zeros((0, *self.shape), np.float32)
-        self.state.position = int(events[-1]) + 1
-        found: NDArray[np.float32] = torch.cat(answers).float().cpu().numpy()
+        """Walk these events and give what was read of them, ``[events, *shape]``."""
+        self.start(events, counts)
+        results = list(self.walk(progress))
+        if not results:
+            return np.zeros((0, *shape), np.float32)
+        found: NDArray[np.float32] = torch.cat(results).float().cpu().numpy()
         return found
 
-    def _ask_and_observe(self, number: Tensor) -> Tensor:
-        with self.model.within(self._crowd):
-            return self._ask_and_observe_plainly(number)
+    def _fast_step(self, number: Tensor) -> Tensor:
+        with room_for(self._room):
+            return self._run(self.reading, self.observing, number)
 
-    def _ask_and_observe_plainly(self, number: int | Tensor) -> Tensor:
-        asked = self._course.events[self._course.asked(number)]
-        answers = self._ask(EventBatch.of(self.history, asked))
-        seen = self._course.seen(number)
-        self.model.observe(self.state, self.history, EventBatch.of(self.history, seen))
-        return answers
+    def _eager_step(self, number: int) -> Tensor:
+        return self._run(self._read_batch, self._observe_batch, number)
+
+    def _run(
+        self,
+        read: Callable[..., Tensor],
+        observe: Callable[..., Tensor],
+        number: int | Tensor,
+    ) -> Tensor:
+        if self._read is None:
+            return observe(number)
+        result = read(number)
+        if self._learn is not None:
+            result = self._learn(result)
+        observe(number)
+        return result
+
+    def _read_batch(self, number: int | Tensor) -> Tensor:
+        assert self._read is not None
+        return self._read(EventBatch.of(self.history, self.schedule.scored(number)))
+
+    @torch.no_grad()
+    def _observe_batch(self, number: int | Tensor) -> Tensor:
+        events = self.schedule.observed(number)
+        self.model.observe(self.state, self.history, EventBatch.of(self.history, events))
+        return events
+
+
+def replay(
+    model: Model,
+    state: NodeState,
+    history: History,
+    events: NDArray[np.int64],
+    batch_size: int,
+    progress: Progress = no_progress,
+) -> None:
+    """Observe ``events`` (ascending positions) in the batches in which they would be scored."""
+    walker = Walker(model, state, history, batch_size, capacity=len(events))
+    walker.start(events)
+    for _ in walker.walk(progress):
+        pass

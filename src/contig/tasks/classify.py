@@ -25,7 +25,7 @@ from contig.data.splits import Split
 from contig.errors import ConfigError, DataError
 from contig.layers import NodeDecoder
 from contig.models.contract import EventBatch
-from contig.streaming.walker import Progress, Walk
+from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.link import between_known, check_scores
 from contig.tasks.metrics import area_under_curve
 from contig.tasks.setting import Setting
@@ -47,7 +47,7 @@ class Learned(NamedTuple):
     validation: float
 
 
-def source_embeddings(setting: Setting, progress: Progress = lambda _: None) -> NDArray[np.float32]:
+def source_embeddings(setting: Setting, progress: Progress = no_progress) -> NDArray[np.float32]:
     """The embedding ``[events, d]`` of every event's source just before it, walking the whole stream."""
     model, history = setting.model, setting.history
     state = model.new_state(setting.stream.num_nodes, on_host=history.on_host)
@@ -55,7 +55,8 @@ def source_embeddings(setting: Setting, progress: Progress = lambda _: None) -> 
     def ask(batch: EventBatch) -> Tensor:
         return model.embed(state, history, batch.src, batch.t, batch.t[0])
 
-    return Walk(model, state, history, setting.batch_size, ask)(np.arange(len(setting.stream)), progress)
+    walker = Walker(model, state, history, setting.batch_size, ask)
+    return walker.read_all(np.arange(len(setting.stream)), progress)
 
 
 def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
@@ -81,7 +82,7 @@ def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
     return label
 
 
-def learn(x: Tensor, label: Tensor, split: Split, seed: int, progress: Progress = lambda _: None) -> Learned:
+def learn(x: Tensor, label: Tensor, split: Split, seed: int, progress: Progress = no_progress) -> Learned:
     """A decoder of embeddings ``[events, d]``, trained on one part and stopped by another."""
     train, val = (torch.from_numpy(part).to(x.device) for part in (split.train, split.val))
     groups = [train[label[train]], train[~label[train]]]

@@ -17,8 +17,8 @@ from contig.errors import RunError
 from contig.history import History
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
-from contig.streaming.packing import crowds
-from contig.streaming.walker import Progress, Walk
+from contig.streaming.packing import count_nodes
+from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.metrics import Scores, link_metrics
 from contig.tasks.setting import Setting
 
@@ -48,10 +48,10 @@ class LinkScorer:
     def __init__(self, model: Model, state: NodeState, history: History, batch_size: int) -> None:
         self.model, self.state, self.history = model, state, history
         self._negative = torch.zeros((history.num_events, 1), dtype=torch.int64, device=history.device)
-        self._walk = Walk(model, state, history, batch_size, self._score, shape=(2,))
+        self.walker = Walker(model, state, history, batch_size, self._score)
 
     def __call__(
-        self, events: NDArray[np.int64], negative: Tensor, progress: Progress = lambda _: None
+        self, events: NDArray[np.int64], negative: Tensor, progress: Progress = no_progress
     ) -> LinkScores:
         """Scores of ``events`` (ascending positions) against ``negative`` ``[events, 1]``.
 
@@ -59,8 +59,9 @@ class LinkScorer:
         """
         at = torch.from_numpy(events).to(self.history.device)
         self._negative[at] = negative
-        counts = crowds(self.model, self.history, at, negative, self._walk.batch_size)
-        both = self._walk(events, progress, counts)
+        size = self.walker.schedule.batch_size
+        counts = count_nodes(self.model, self.history, at, negative, size)
+        both = self.walker.read_all(events, progress, counts, shape=(2,))
         return LinkScores(both[:, 0], both[:, 1])
 
     def _score(self, batch: EventBatch) -> Tensor:

@@ -32,7 +32,7 @@ from contig.errors import ConfigError, unknown
 from contig.history import History
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
-from contig.streaming.walker import Progress, Walk
+from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.link import EVALUATION_SEED, Metrics, by_selection, check_scores
 from contig.tasks.metrics import rank_metrics
 from contig.tasks.setting import Setting
@@ -63,29 +63,29 @@ class Ranker:
             raise ConfigError(unknown("value for as_of", as_of, get_args(AsOf)))
         self.model, self.state, self.history = model, state, history
         self.batch_size, self.negatives, self.as_of = batch_size, negatives, as_of
-        self._all = Walk(model, state, history, batch_size, self._among_all)
+        self._all = Walker(model, state, history, batch_size, self._among_all)
         self._rivals = self._row = torch.empty(0)
 
     def __call__(
         self,
         events: NDArray[np.int64],
         rivals: NDArray[np.int64] | None = None,
-        progress: Progress = lambda _: None,
+        progress: Progress = no_progress,
     ) -> NDArray[np.float32]:
         """The rank ``[events]`` of each true destination, 1 being the best; NaN where a score is no number.
 
         Rivals are all other destinations, or those given as ``[events, count]``, filled up with -1.
         """
         if rivals is None:
-            return self._all(events, progress)
+            return self._all.read_all(events, progress)
         self._rivals = torch.from_numpy(rivals).to(self.history.device)
         self._row = torch.zeros(self.history.num_events, dtype=torch.int64, device=self.history.device)
         self._row[torch.from_numpy(events).to(self.history.device)] = torch.arange(
             len(events), device=self.history.device
         )
         # a walk of its own: a captured one would go on reading the rivals of the call before
-        walk = Walk(self.model, self.state, self.history, self.batch_size, self._among_drawn)
-        return walk(events, progress)
+        walker = Walker(self.model, self.state, self.history, self.batch_size, self._among_drawn)
+        return walker.read_all(events, progress)
 
     def _among_all(self, batch: EventBatch) -> Tensor:
         candidates, true = self.negatives.candidates(batch.event)

@@ -12,10 +12,10 @@ from support.twins import NOW, model_of
 from torch import Tensor
 
 from contig.history import History
+from contig.layers.unique import distinct, pack
 from contig.models import MODELS, DataShape, NodeState, model_class
 from contig.models.bases import memory
 from contig.models.bases.memory import MemoryModel, PacedMemory, RecurrentMemory
-from contig.models.contract import _packed
 
 MEMORIES = ["contig", "tgn", "jodie", "dyrep"]
 RECURRENT = ["tgn", "jodie", "dyrep"]
@@ -148,19 +148,19 @@ def test_gradients_reach_what_takes_an_event_in(name: str) -> None:
     assert [n for n in silent if not n.startswith("decoder.")] == []
 
 
-def as_on_a_gpu(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
+def as_on_a_gpu(ids: Tensor, num_nodes: int, **_: bool) -> tuple[Tensor, Tensor]:
     """``distinct`` where shapes must not depend on data: every mention on its own."""
     return ids, torch.arange(len(ids))
 
 
-def everyone(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
+def everyone(ids: Tensor, num_nodes: int, **_: bool) -> tuple[Tensor, Tensor]:
     """``distinct`` where there are fewer nodes than mentions: all of them."""
     return torch.arange(num_nodes), ids
 
 
-def packed(ids: Tensor, num_nodes: int, room: int | None = None, **_: bool) -> tuple[Tensor, Tensor]:
+def padded(ids: Tensor, num_nodes: int, **_: bool) -> tuple[Tensor, Tensor]:
     """``distinct`` where there is room for more than are named."""
-    return as_on_a_gpu(ids, num_nodes) if room is None else _packed(ids, num_nodes, room)
+    return pack(ids, num_nodes, num_nodes + 3)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
@@ -169,13 +169,13 @@ def test_a_node_mentioned_twice_is_moved_once(name: str, monkeypatch: pytest.Mon
     model = model_of(name, stream)
     nodes = torch.tensor([3, 1, 3, 8])
     results = []
-    for way in (memory.distinct, as_on_a_gpu, everyone, packed):
+    for way in (distinct, as_on_a_gpu, everyone, padded):
         for module in {memory.__name__, model_class(name).__module__}:
-            monkeypatch.setattr(f"{module}.distinct", way, raising=False)
+            for name_used in ("distinct", "packed"):
+                monkeypatch.setattr(f"{module}.{name_used}", way, raising=False)
         state, history = run_over(model, stream, 7)
         times, as_of = query_times(history, len(nodes))
-        with model.within(stream.num_nodes + 3):
-            results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
+        results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
     (one, first), *others = results
     for two, second in others:
         for key, expected in one.items():

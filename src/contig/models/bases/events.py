@@ -13,6 +13,8 @@ from contig.models.contract import DataShape, Model
 class EventModel(Model):
     """A model with a time encoding and a pair decoder that reads event and node features."""
 
+    fixed_shapes: bool = True  # a promise to contig.streaming.capture
+
     def __init__(self, dim: int, time_dim: int, data: DataShape, *, scaled_time: bool = False) -> None:
         super().__init__()
         self.dim, self.edge_width = dim, data.edge_width

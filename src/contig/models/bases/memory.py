@@ -16,8 +16,9 @@ from torch import Tensor
 
 from contig.history import History
 from contig.layers import LogTimeEncoding, Rows, elapsed, take
+from contig.layers.unique import mentioned, packed
 from contig.models.bases.events import AttentionReadout, EventModel
-from contig.models.contract import DataShape, EventBatch, distinct, named
+from contig.models.contract import DataShape, EventBatch
 from contig.models.state import NodeState
 
 
@@ -48,12 +49,12 @@ class MemoryModel(EventModel):
     def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
         if not len(batch.event):
             return
-        mentioned = torch.cat([batch.src, batch.dst])
-        nodes = named(mentioned, state.num_nodes)
+        ends = torch.cat([batch.src, batch.dst])
+        nodes = mentioned(ends, state.num_nodes)
         state["h"][nodes] = self.updated(state, history, nodes, batch.t[0])  # named twice, same row twice
         if "before_last" in state.rows:
             state["before_last"][nodes] = state["last"][nodes]
-        state["last"].scatter_reduce_(0, mentioned, batch.event.repeat(2), "amax")
+        state["last"].scatter_reduce_(0, ends, batch.event.repeat(2), "amax")
 
     def latest(self, state: NodeState, history: History, nodes: Tensor) -> Latest:
         """Each node's latest observed event."""
@@ -123,11 +124,8 @@ class AttentiveMemory(MemoryModel):
         """The time encoding of the query itself, ``[1 or queries, time_dim]``."""
         return self.time_now()
 
-    @property
-    def asks_others(self) -> bool:
-        return self.fixed_shapes
-
-    def asks(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
+    def nodes_read(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
+        """The nodes ``[queries, 1 + k]`` whose vectors ``embed`` computes (``contig.streaming.packing``)."""
         near = history.before(nodes, times, self.neighbors)
         return torch.cat([nodes.unsqueeze(1), near.node], dim=1)
 
@@ -135,8 +133,8 @@ class AttentiveMemory(MemoryModel):
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         near = history.before(nodes, times, self.neighbors)
-        mentioned = torch.cat([nodes, near.node.flatten()])
-        unique, place = distinct(mentioned, state.num_nodes, self.room, fixed_shapes=self.fixed_shapes)
+        read = torch.cat([nodes, near.node.flatten()])
+        unique, place = packed(read, state.num_nodes, fixed_shapes=self.fixed_shapes)
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
         own = take(updated, place[: len(nodes)])
         theirs = Rows(updated, place[len(nodes) :].view(near.node.shape))

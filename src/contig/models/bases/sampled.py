@@ -11,8 +11,9 @@ from torch.nn.functional import dropout
 
 from contig.history import History, Neighbors
 from contig.layers import PairDecoder
+from contig.layers.unique import distinct
 from contig.models.bases.static import NodeInputs, StaticModel, nodes_of
-from contig.models.contract import DataShape, distinct
+from contig.models.contract import DataShape
 from contig.models.state import NodeState
 
 

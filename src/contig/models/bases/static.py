@@ -24,10 +24,6 @@ from contig.models.state import NodeState
 class StaticModel(Model):
     """A model whose weights and whose history are all it knows."""
 
-    @property
-    def fixed_shapes(self) -> bool:
-        return False  # a graph has as many edges as it has
-
     def blank(self) -> Mapping[str, Tensor]:
         return {}
 

@@ -30,6 +30,7 @@ class Heuristic(Model):
     """A model without weights, state or embeddings: a subclass gives ``link``, and that is all of it."""
 
     learns = False
+    fixed_shapes = True  # a promise to contig.streaming.capture
     resolution = 0.0  # counts and ages are exact
 
     def __init__(self, options: Any, data: DataShape) -> None:

@@ -1,0 +1,76 @@
+"""Computing each node once, however often a batch mentions it.
+
+A batch of 200 events mentions thousands of neighbours, most of them the same few hundred nodes. On a CPU
+the distinct ones are found and counted. On a GPU shapes must not depend on data, so the caller promises
+with ``room_for`` how many distinct nodes there are at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+_room: int | None = None
+
+
+@contextmanager
+def room_for(nodes: int | None) -> Iterator[None]:
+    """Promise that inside this block no call of ``packed`` mentions more than ``nodes`` distinct nodes.
+
+    None promises nothing.
+    """
+    global _room
+    before, _room = _room, nodes
+    try:
+        yield
+    finally:
+        _room = before
+
+
+def distinct(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[Tensor, Tensor]:
+    """The distinct ids, and each id's position among them.
+
+    For reading only: on a GPU, unless ``fixed_shapes`` is false, nodes that are not mentioned may come
+    along. The ids then come back as they are, or as all nodes where those are fewer.
+    """
+    if ids.is_cuda and not fixed_shapes:
+        found, position = torch.unique(ids, return_inverse=True)
+        return found, position
+    if ids.is_cuda:
+        if num_nodes < len(ids):
+            return torch.arange(num_nodes, device=ids.device), ids
+        return ids, torch.arange(len(ids), device=ids.device)
+    position = torch.full((num_nodes,), -1, dtype=torch.int64)
+    position[ids] = 0
+    found = (position == 0).nonzero().squeeze(1)
+    position[found] = torch.arange(len(found))
+    return found, position[ids]
+
+
+def packed(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[Tensor, Tensor]:
+    """``distinct`` for ids covered by the promise of ``room_for``.
+
+    On a GPU the distinct ids come in as many places as were promised, the last ones filled up with node 0.
+    """
+    if ids.is_cuda and fixed_shapes and _room is not None and _room < min(num_nodes, len(ids)):
+        return pack(ids, num_nodes, _room)
+    return distinct(ids, num_nodes, fixed_shapes=fixed_shapes)
+
+
+def mentioned(ids: Tensor, num_nodes: int) -> Tensor:
+    """The ids and no others, for writing to their rows; on a GPU some appear several times."""
+    return ids if ids.is_cuda else distinct(ids, num_nodes)[0]
+
+
+def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
+    """The distinct ids in ``room`` places, and each id's position, without waiting to learn their number."""
+    # index_fill_, since assigning a plain number would copy it to the device, which a capture forbids
+    marked = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).index_fill_(0, ids, 1)
+    position = marked.cumsum(0) - 1
+    found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
+    nodes = torch.arange(num_nodes, device=ids.device)
+    found[torch.where(marked > 0, position, room)] = nodes  # the last place takes all others
+    return found[:room], position[ids]

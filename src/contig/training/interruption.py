@@ -1,0 +1,40 @@
+"""Stopping a training on Ctrl-C or SIGTERM without losing anything."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Interrupted(KeyboardInterrupt):
+    """Training was asked to stop; everything done so far is in the checkpoint."""
+
+
+@contextmanager
+def stop_requests() -> Iterator[threading.Event]:
+    """Turn Ctrl-C and SIGTERM into a flag to check between steps; a second one stops at once."""
+    stop = threading.Event()
+
+    def request(number: int, frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {name: signal.signal(name, request) for name in signals}
+    try:
+        yield stop
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+
+
+def raise_if_requested(stop: threading.Event) -> None:
+    """Stop here if somebody asked for it."""
+    if stop.is_set():
+        raise Interrupted
