@@ -1,3 +1,4 @@
+SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,13 +10,19 @@ INSTALLED := $(VENV)/.installed
 # The path is relative because pip splits the variable at blanks.
 PIP_INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt $(BIN)/python -m pip install -c constraints.txt
 
-.PHONY: help setup test demo check format bench clean
+# Other CPUs compute other last bits. These settings make one CPU compute as others would.
+SETTINGS := DEFAULT=1 MKL_CBWR=AVX2 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1
+# Where numbers are computed; the fast choice runs these under the two settings that differ most.
+NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs)
+RUN_TESTS = $(BIN)/python -m pytest -n auto
+
+.PHONY: help setup test test-portable test-portable-fast demo check format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-18s %s\n", $$1, $$2 }' Makefile
 
-setup: $(INSTALLED)  ## create .venv and install contig in it (PYTHON=... picks the interpreter)
+setup: $(INSTALLED)  ## create .venv and install contig in it (PYTHON=... selects the interpreter)
 
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) torch==2.13.0
@@ -24,30 +31,40 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 
 $(BIN)/python:
 	@command -v "$(PYTHON)" >/dev/null || { \
-		echo "make: no '$(PYTHON)' on this machine; name a Python 3.11 or newer: make setup PYTHON=/path/to/python3" >&2; \
+		echo "make: '$(PYTHON)' not found; pass Python 3.11 or newer: make setup PYTHON=/path/to/python3" >&2; \
 		exit 1; }
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "make: contig needs Python 3.11 or newer, but '$(PYTHON)' is $$("$(PYTHON)" --version 2>&1);" \
-			"name another: make setup PYTHON=/path/to/python3" >&2; \
+			"pass another: make setup PYTHON=/path/to/python3" >&2; \
 		exit 1; }
 	"$(PYTHON)" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
 test: setup  ## run the tests (CONTIG_DATA=folder adds those on real streams)
-	$(BIN)/python -m pytest
+	$(RUN_TESTS)
 
-demo: setup  ## train on a real stream, beside the rule that learns nothing, and draw one node's path
+test-portable: setup  ## run the tests as other CPUs would compute, and with one thread
+	@for setting in $(SETTINGS); do \
+		echo "== $$setting"; time env $$setting $(RUN_TESTS) || exit 1; \
+	done
+
+test-portable-fast: setup  ## the same for the numeric tests under two settings
+	@for setting in MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default; do \
+		echo "== $$setting"; env $$setting $(RUN_TESTS) $(NUMERIC_TESTS) || exit 1; \
+	done
+
+demo: setup  ## train on a real stream, compare with a heuristic, and draw one node's trajectory
 	@rm -rf demo && mkdir -p demo
 	$(BIN)/contig inspect collegemsg --plot demo/collegemsg.png
 	$(BIN)/contig train collegemsg --out demo/run --epochs 3 --compare edgebank
 	$(BIN)/contig trajectory demo/run --node 9 --plot demo/trajectory.png
 	@echo "See demo/collegemsg.png, demo/run/curve.png and demo/trajectory.png."
 
-check: setup  ## style and types
+check: setup  ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy --strict src $(wildcard bench/*.py)
 
-format: setup  ## put the code in the house style
+format: setup  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -57,6 +74,6 @@ bench: setup  ## run every benchmark in bench/ (contig bench is the one beside o
 		echo "== $$script"; $(BIN)/python "$$script" || exit 1; \
 	done
 
-clean:  ## remove .venv, caches and what was built
+clean:  ## remove .venv, caches and build output
 	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
