@@ -30,7 +30,8 @@ from torch import Tensor
 
 from contig.benchmarks.lookups import batches, run_history, run_loader, stream_columns
 from contig.benchmarks.timing import load, processor, versions
-from contig.data.events import Array, EventStream
+from contig.data.columns import Array
+from contig.data.events import EventStream
 from contig.data.readers import read_events
 from contig.data.synthetic import synthetic
 from contig.history import History

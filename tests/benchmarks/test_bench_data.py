@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from contig.data.events import EventStream, NodeIds
+from contig.data.events import EventStream
+from contig.data.ids import NodeIds
 from contig.data.readers import read_events
 from contig.history import History
 

@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from contig.data.events import EventStream, NodeIds
+from contig.data.events import EventStream
+from contig.data.ids import NodeIds
 from contig.data.negatives import KINDS, Kind, Negatives
 from contig.errors import ConfigError, DataError
 

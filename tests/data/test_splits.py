@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contig.data.events import EventStream, NodeIds
+from contig.data.events import EventStream
+from contig.data.ids import NodeIds
 from contig.data.splits import HOLDOUTS, Holdout, chronological_split, interval_sets, intervals
 from contig.errors import ConfigError
 

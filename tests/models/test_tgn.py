@@ -11,7 +11,8 @@ from support.problems import batch_of, random_stream
 from support.twins import NOW, Twin, later_times, model_of, walked
 from torch import Tensor, nn
 
-from contig.data.events import EventStream, NodeIds
+from contig.data.events import EventStream
+from contig.data.ids import NodeIds
 from contig.history import History
 from contig.models.tgn import TGN
 

@@ -174,10 +174,10 @@ def test_nothing_but_saved_results_is_used(plan: Plan, monkeypatch: pytest.Monke
     before = tables(plan)
     for place, name in ((torch, "load"), (subprocess, "run"), (np, "load")):
         monkeypatch.setattr(place, name, lambda *_, **__: pytest.fail("that is no saved result"))
-    from contig.data import datasets, events
+    from contig.data import datasets, storage
 
     monkeypatch.setattr(datasets, "open_stream", lambda *_, **__: pytest.fail("that is no saved result"))
-    monkeypatch.setattr(events, "load_stream", lambda *_, **__: pytest.fail("that is no saved result"))
+    monkeypatch.setattr(storage, "load_stream", lambda *_, **__: pytest.fail("that is no saved result"))
     assert repr(tables(plan)) == repr(before)
 
 

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 from torch import Tensor
 
-from contig.data.events import EventStream, NodeIds
+from contig.data.events import EventStream
+from contig.data.ids import NodeIds
 from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import Coupling

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from contig.data.events import EventStream, Side
+    from contig.data.events import EventStream
+    from contig.data.ids import Side
     from contig.runs.run import Trajectory
 
 app = typer.Typer()

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from contig.data.validation import Array
+from contig.data.columns import Array
 from contig.errors import DataError
 
 Number = int | float

@@ -1,7 +1,6 @@
-"""The event stream: who met whom, when, and with which features.
+"""The event stream: who interacted with whom, when, and with which features.
 
-Everything downstream speaks of *internal* node ids ``0..num_nodes-1``; ``NodeIds`` is
-the map between them and whatever the user calls the nodes.
+Nodes are numbered ``0..num_nodes-1``; ``NodeIds`` maps these numbers to the user's own ids.
 """
 
 from __future__ import annotations
@@ -11,89 +10,21 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
 from contig.data.clock import TimeSpan
-from contig.data.validation import Array as Array
-from contig.data.validation import (
-    check_lengths,
-    feature_matrix,
-    frozen,
-    id_column,
-    label_column,
-    owned,
-    time_column,
-)
+from contig.data.columns import Array, frozen
+from contig.data.ids import NodeIds, number_nodes
+from contig.data.validation import EventColumns, feature_matrix, validate_arrays
 from contig.errors import DataError
-from contig.files import replacing
 
 log = logging.getLogger("contig")
 
-Side = Literal["src", "dst"]
 COLUMNS = ("src", "dst", "t", "label", "edge_features", "node_features")
-HASH_AT_ONCE = 1 << 16  # rows; features are hashed as float64, which all at once would fill the memory
-
-
-@dataclass(frozen=True, eq=False)
-class NodeIds:
-    """The map between the user's node ids and the internal ones.
-
-    ``labels[i]`` is the user's id of internal node ``i`` (integers or strings). In a
-    bipartite stream ``is_dst[i]`` tells on which side node ``i`` lives, and the same
-    label may occur once on each side; otherwise ``is_dst`` is None.
-    """
-
-    labels: Array
-    is_dst: NDArray[np.bool_] | None = None
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def bipartite(self) -> bool:
-        return self.is_dst is not None
-
-    @cached_property
-    def _index(self) -> dict[tuple[bool, int | str], int]:
-        dst_side = self.is_dst if self.is_dst is not None else np.zeros(len(self), dtype=bool)
-        pairs = zip(dst_side.tolist(), self.labels.tolist(), strict=True)
-        return {pair: i for i, pair in enumerate(pairs)}
-
-    def find(self, label: int | str, side: Side | None = None) -> int:
-        """The internal id of the user's node ``label``.
-
-        ``side`` is needed only where a bipartite stream has the label on both sides.
-        """
-        found = {
-            s: i
-            for s in ("src", "dst")
-            if side in (None, s) and (i := self._lookup(label, dst=s == "dst")) is not None
-        }
-        if len(set(found.values())) > 1:
-            raise DataError(
-                f"Node {label!r} is both a source and a destination of this bipartite stream; "
-                "say which one is meant with side='src' or side='dst'."
-            )
-        if not found:
-            example = ", ".join(map(repr, self.labels[:3].tolist()))
-            where = f" on the {side} side" if side and self.bipartite else ""
-            raise DataError(f"Node {label!r} is not in this stream{where}; its ids look like {example}.")
-        return next(iter(found.values()))
-
-    def _lookup(self, label: int | str, dst: bool) -> int | None:
-        key = dst and self.bipartite
-        if self.labels.dtype.kind == "i" and isinstance(label, str):
-            try:  # ids typed on a command line arrive as text
-                label = int(label)
-            except ValueError:
-                return None
-        return self._index.get((key, label if isinstance(label, str) else int(label)))
+HASHED_ROWS = 1 << 16  # at a time; features are hashed as float64, and a copy of all would fill the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,39 +68,25 @@ class EventStream:
         ids, or an array in the order of ``stream.ids.labels`` (sorted labels; in a bipartite
         stream sources first). Events out of order are sorted by time, stably, with a notice.
         """
-        s, d = id_column(src, "src", origin), id_column(dst, "dst", origin)
-        if (s.dtype.kind == "i") != (d.dtype.kind == "i"):
-            s, d = s.astype(np.str_), d.astype(np.str_)
-        times = time_column(t, origin)
-        labels = None if label is None else label_column(label, origin)
-        features = None if edge_features is None else feature_matrix(edge_features, origin)
-        columns = {"src": s, "dst": d, "t": times, "label": labels, "edge_features": features}
-        check_lengths(columns, origin)
-
-        times = owned(times)
-        features = None if features is None else owned(features)
-        notices: tuple[str, ...] = ()
-        if np.any(times[1:] < times[:-1]):
-            order = np.argsort(times, kind="stable")
-            s, d, times = s[order], d[order], times[order]
-            labels = None if labels is None else labels[order]
-            features = None if features is None else features[order]
-            late = int(np.count_nonzero(order != np.arange(len(order))))
-            notices = (f"{origin}: events were not in time order; sorted by time ({late:,} rows moved).",)
-            log.warning(notices[0])
-
-        ids, src_ids, dst_ids = _number_nodes(s, d, bipartite)
-        stream = cls(
-            src=frozen(src_ids),
-            dst=frozen(dst_ids),
-            t=frozen(times),
-            ids=ids,
-            label=None if labels is None else frozen(labels),
-            edge_features=None if features is None else frozen(features),
-            origin=origin,
-            notices=notices,
-        )
+        columns = validate_arrays(src, dst, t, label, edge_features, origin)
+        stream = cls.from_columns(columns, bipartite=bipartite, origin=origin)
         return stream if node_features is None else stream.with_node_features(node_features)
+
+    @classmethod
+    def from_columns(cls, columns: EventColumns, *, bipartite: bool | None, origin: str) -> EventStream:
+        """Build a stream from validated columns, which it keeps without a copy (see ``from_arrays``)."""
+        ids, src, dst = number_nodes(columns.src, columns.dst, bipartite)
+        arrays: dict[str, Array | None] = {"src": src, "dst": dst, "t": columns.t}
+        arrays |= {"label": columns.label, "edge_features": columns.features}
+        notices: tuple[str, ...] = ()
+        if np.any(columns.t[1:] < columns.t[:-1]):
+            order = np.argsort(columns.t, kind="stable")
+            arrays = {name: None if array is None else array[order] for name, array in arrays.items()}
+            moved = int(np.count_nonzero(order != np.arange(len(order))))
+            notices = (f"{origin}: events were not in time order; sorted by time ({moved:,} rows moved).",)
+            log.warning(notices[0])
+        ready: dict[str, Any] = {name: None if a is None else frozen(a) for name, a in arrays.items()}
+        return cls(ids=ids, origin=origin, notices=notices, **ready)
 
     def with_node_features(self, features: ArrayLike | Mapping[Any, Sequence[float]]) -> EventStream:
         """The same events with a feature vector per node (see ``from_arrays``)."""
@@ -187,7 +104,7 @@ class EventStream:
                 f"node_features has {len(matrix):,} rows, but the stream has {self.num_nodes:,} nodes; "
                 "give one row per node in the order of stream.ids.labels."
             )
-        return replace(self, node_features=frozen(owned(matrix)))
+        return replace(self, node_features=frozen(matrix))
 
     def __repr__(self) -> str:
         """One line: where it comes from, how much there is, from when to when."""
@@ -247,85 +164,10 @@ class EventStream:
                 digest.update(b"-")
             else:
                 kind = np.float64 if column.dtype.kind == "f" or column is self.t else np.int64
-                for row in range(0, len(column), HASH_AT_ONCE):
-                    digest.update(column[row : row + HASH_AT_ONCE].astype(kind).tobytes())
+                for row in range(0, len(column), HASHED_ROWS):
+                    digest.update(column[row : row + HASHED_ROWS].astype(kind).tobytes())
         return digest.hexdigest()
 
 
 def _same(a: Array | None, b: Array | None) -> bool:
     return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _number_nodes(
-    src: Array, dst: Array, bipartite: bool | None
-) -> tuple[NodeIds, NDArray[np.int64], NDArray[np.int64]]:
-    """Number the nodes by their sorted labels; in a bipartite stream sources come first."""
-    src_labels, src_codes = _factorize(src)
-    dst_labels, dst_codes = _factorize(dst)
-    if bipartite is None:
-        bipartite = len(np.intersect1d(src_labels, dst_labels, assume_unique=True)) == 0
-    if bipartite:
-        width = max(src_labels.dtype, dst_labels.dtype)
-        labels = np.concatenate([src_labels.astype(width), dst_labels.astype(width)])
-        is_dst = np.arange(len(labels)) >= len(src_labels)
-        return NodeIds(frozen(labels), frozen(is_dst)), src_codes, dst_codes + len(src_labels)
-    labels = np.union1d(src_labels, dst_labels)
-    src_ids = np.searchsorted(labels, src_labels)[src_codes]
-    dst_ids = np.searchsorted(labels, dst_labels)[dst_codes]
-    return NodeIds(frozen(labels)), src_ids, dst_ids
-
-
-def _factorize(column: Array) -> tuple[Array, NDArray[np.int64]]:
-    """Distinct values ascending, and each row's position among them."""
-    if column.dtype.kind == "i":
-        low, high = int(column.min()), int(column.max())
-        if high - low <= 4 * len(column) + 1_000_000:  # dense enough to mark instead of hash
-            seen = np.zeros(high - low + 1, dtype=bool)
-            seen[column - low] = True
-            rank = np.cumsum(seen) - 1
-            return np.flatnonzero(seen) + low, rank[column - low]
-    coded = pc.dictionary_encode(pa.array(column))
-    values = np.asarray(coded.dictionary.to_pylist(), dtype=column.dtype)
-    order = np.argsort(values)
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return values[order], rank[coded.indices.to_numpy()]
-
-
-def save_stream(stream: EventStream, folder: Path) -> None:
-    """Keep a stream as ``.npy`` files that ``load_stream`` maps into memory."""
-    columns = {name: getattr(stream, name) for name in COLUMNS}
-    for name, array in {**columns, "ids": stream.ids.labels, "is_dst": stream.ids.is_dst}.items():
-        path = folder / f"{name}.npy"
-        if array is None:
-            path.unlink(missing_ok=True)  # of another stream kept here before
-            continue
-        with replacing(path) as part:
-            np.save(part, array)
-    with replacing(folder / "origin.txt") as part:
-        part.write_text(stream.origin, "utf-8")
-
-
-def load_stream(folder: Path) -> EventStream:
-    """Open a kept stream; its columns are read from disk as they are asked for."""
-
-    def part(name: str) -> Array:
-        column: Array = np.load(folder / f"{name}.npy", mmap_mode="r")
-        return column
-
-    def optional(name: str) -> Array | None:
-        return part(name) if (folder / f"{name}.npy").exists() else None
-
-    try:
-        return EventStream(
-            src=part("src"),
-            dst=part("dst"),
-            t=part("t"),
-            ids=NodeIds(part("ids"), optional("is_dst")),
-            label=optional("label"),
-            edge_features=optional("edge_features"),
-            node_features=optional("node_features"),
-            origin=(folder / "origin.txt").read_text("utf-8"),
-        )
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(f"{folder} does not hold a whole kept stream ({error}); keep it again.") from error

@@ -1,150 +1,312 @@
-"""Columns as callers hand them over, checked and brought to the types a stream has."""
+"""What ids, times, labels and features must be, whether they come from arrays, tables or files.
+
+Every value that does not qualify is rejected with its place: for files the line or row, for arrays
+and tables the row counted from 0.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike, NDArray
 
+from contig.data.columns import (
+    Array,
+    Column,
+    first_true,
+    is_list,
+    is_text,
+    owned,
+    row_place,
+    shortened,
+    value_at,
+)
+from contig.data.ids import TextIds
 from contig.errors import DataError
 
-Array = NDArray[Any]
+Ints = NDArray[np.int64]
+Features = NDArray[np.float32]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EXACT = 2**53  # beyond it float64 skips whole numbers
+BAD_ID = "is not an id; ids are whole numbers or text, and every event needs both."
+BAD_TEXT_ID = "is not an id; give the event an id (a whole number or text without NUL) or remove it."
+BAD_TIME = "is not a time; give a finite number, or a date in ISO 8601 such as 2024-05-01T12:00:00Z."
+BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1."
+FILL = "fill missing features (0 is usual)."
 
 
-def owned(array: Array) -> Array:
-    """The array itself if nobody can write to it, else a copy: the stream must not change."""
-    return array.copy() if array.flags.writeable else array
+@dataclass(frozen=True)
+class EventColumns:
+    """Validated columns of a stream, one value per event; nobody else may write to them."""
+
+    src: Ints | TextIds
+    dst: Ints | TextIds
+    t: Array
+    label: Ints | None = None
+    features: Features | None = None
 
 
-def frozen(array: Array) -> Array:
-    """A view that cannot be written through."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def validate_arrays(
+    src: ArrayLike,
+    dst: ArrayLike,
+    t: ArrayLike,
+    label: ArrayLike | None,
+    features: ArrayLike | None,
+    origin: str,
+) -> EventColumns:
+    """Validate columns that a caller holds in memory; what the caller can still write to is copied."""
+    ids = Column.of(src, "src", origin), Column.of(dst, "dst", origin)
+    times = Column.of(owned(np.asarray(t)), "t", origin)
+    labels = None if label is None else Column.of(owned(np.asarray(label)), "label", origin)
+    matrix = None if features is None else feature_matrix(features, origin)
+    lengths = {"src": len(ids[0]), "dst": len(ids[1]), "t": len(times)}
+    lengths |= {} if labels is None else {"label": len(labels)}
+    lengths |= {} if matrix is None else {"edge_features": len(matrix)}
+    check_lengths(lengths, origin)
+    return replace(validate_columns(*ids, times, labels), features=matrix)
 
 
-def id_column(values: ArrayLike, name: str, origin: str) -> Array:
-    """Node ids as int64 or as strings; anything else is refused."""
-    column, where = _one_dimensional(values, name, origin)
-    kind = column.dtype.kind
-    if kind in "iu":
-        cure = "pass the ids as strings."
-        return _int64(column, where, f"id {{}} is larger than a signed 64-bit integer holds; {cure}")
-    if kind == "f":
-        cure = "ids must be integers or strings, and every event needs both."
-        _refuse(np.isnan(column), column, where, f"id {{}} is missing; {cure}")
-        return _whole(column, column, where, f"id {{}} is not a whole number; {cure}")
-    if kind == "O":
-        missing = np.array([value is None or value != value for value in column.tolist()], dtype=bool)
-        cure = "drop the row or give it an id (integer or string)."
-        _refuse(missing, column, where, f"the id is missing; {cure}")
-        return column.astype(np.str_)
-    if kind == "U":
-        return column
-    raise DataError(f"{where} holds {column.dtype} values; ids must be integers or strings.")
+def validate_columns(
+    src: Column, dst: Column, t: Column, label: Column | None, features: Sequence[Column] = ()
+) -> EventColumns:
+    """Validate the columns of a table with at least one row.
 
-
-def time_column(values: ArrayLike, origin: str) -> Array:
-    """Times as int64 or float64, all finite. datetime64 becomes Unix seconds."""
-    column, where = _one_dimensional(values, "t", origin)
-    if column.dtype.kind == "M":
-        return _moments(column, where)
-    if column.dtype.kind in "iu":
-        cure = "count time from a later start."
-        return _int64(column, where, f"time {{}} is larger than a signed 64-bit integer holds; {cure}")
-    times = _float64(column, where, "times must be numbers or datetimes.")
-    cure = "every event needs a real time: drop the row or repair it."
-    _refuse(~np.isfinite(times), times, where, f"time {{}} is not finite; {cure}")
-    return times
-
-
-def unix_seconds(column: Array) -> Array:
-    """datetime64 values as seconds since 1970: int64 where they are whole, else float64."""
-    micros = column.astype("datetime64[us]").astype(np.int64)
-    whole, rest = np.divmod(micros, 1_000_000)
-    return whole if not rest.any() else micros / 1e6
-
-
-def label_column(values: ArrayLike, origin: str) -> NDArray[np.int64]:
-    """Labels as int64; whole numbers of any type, written ones too."""
-    column, where = _one_dimensional(values, "label", origin)
-    numbers = _float64(column, where, "labels must be whole numbers.")
-    return _whole(
-        numbers, column, where, "{} is not a whole number; labels are class numbers such as 0 and 1."
+    ``features`` are columns of numbers, or one column of lists.
+    """
+    return EventColumns(
+        src=validate_ids(src),
+        dst=validate_ids(dst),
+        t=validate_times(t),
+        label=None if label is None else validate_labels(label),
+        features=validate_features(features) if features else None,
     )
 
 
-def feature_matrix(values: ArrayLike, origin: str, name: str = "edge_features") -> NDArray[np.float32]:
-    """Features as float32 ``[rows, width]``, all finite."""
+def check_lengths(lengths: Mapping[str, int], origin: str) -> None:
+    """Reject columns of different lengths, and empty ones."""
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
+        raise DataError(f"{origin}: columns differ in length ({shown}); every event needs one value in each.")
+    if not lengths["src"]:
+        raise no_events(origin)
+
+
+def no_events(origin: object) -> DataError:
+    return DataError(f"{origin}: there are no events; a stream needs at least one.")
+
+
+# --- ids ---------------------------------------------------------------------------------------------
+
+
+def validate_ids(column: Column) -> Ints | TextIds:
+    """Ids are whole numbers that fit int64, or text that is neither empty nor contains NUL."""
+    column.reject_missing("id")
+    kind = column.values.type
+    if is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
+        return _text_ids(column)
+    values = column.plain()
+    if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
+        raise column.type_error("ids must be integers or text.")
+    return _whole(column, values, BAD_ID)
+
+
+def _text_ids(column: Column) -> TextIds:
+    coded = TextIds.of(column.values)
     try:
-        with np.errstate(over="ignore"):  # a float64 beyond float32 becomes inf and is named below
-            matrix = np.asarray(values, dtype=np.float32)
+        labels = replace(column, values=pa.chunked_array([coded.labels])).plain().combine_chunks()
+    except DataError:
+        column.plain()  # rejects the same value and knows its row
+        raise
+    bad = pc.or_(pc.equal(labels, ""), pc.match_substring(labels, "\0"))  # numpy drops a final NUL
+    bad = pc.fill_null(bad, True).to_numpy(zero_copy_only=False)
+    if bad.any() and bad[coded.codes].any():
+        row = first_true(bad[coded.codes])
+        raise column.error(row, BAD_TEXT_ID, labels[int(coded.codes[row])].as_py() or "")
+    return TextIds(coded.codes, labels)
+
+
+# --- times -------------------------------------------------------------------------------------------
+
+
+def validate_times(column: Column) -> Array:
+    """Times are finite numbers (int64 or float64) or dates, which become Unix seconds."""
+    column.reject_missing("time")
+    values = column.plain()
+    if is_text(values.type):
+        values = _parse_times(column, pc.utf8_trim_whitespace(values))
+    kind = values.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        stamps = column.cast(values, pa.timestamp("us", getattr(kind, "tz", None)), "is too far from 1970.")
+        return _unix_seconds(stamps.cast(pa.int64()).to_numpy())
+    if pa.types.is_integer(kind):
+        return _whole(column, values, BAD_TIME)
+    if not pa.types.is_floating(kind):
+        raise column.type_error("times must be numbers, dates, or dates written in ISO 8601.")
+    times: NDArray[np.float64] = values.to_numpy().astype(np.float64, copy=False)
+    bad = ~np.isfinite(times)
+    if bad.any():
+        raise column.error(first_true(bad), BAD_TIME, float(times[first_true(bad)]))
+    return times
+
+
+def _unix_seconds(microseconds: Ints) -> Array:
+    """int64 where all are whole seconds, else float64."""
+    whole, rest = np.divmod(microseconds, 1_000_000)
+    return whole if not rest.any() else microseconds / 1e6
+
+
+def _parse_times(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Parse written times: all numbers or all dates, as the first one is."""
+    numeric = is_number(text[0].as_py())
+    kinds = (pa.int64(),) if numeric else (pa.timestamp("us"), pa.timestamp("us", "UTC"))
+    for kind in kinds:
+        try:
+            return text.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+    return column.cast(text, pa.float64(), BAD_TIME) if numeric else _parse_mixed_dates(column, text)
+
+
+def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Parse dates with and without time zones in one column, slowly."""
+    microseconds = np.empty(len(text), dtype=np.int64)
+    for row, value in enumerate(text.to_pylist()):
+        try:
+            date = datetime.fromisoformat(value)
+            date = date if date.tzinfo else date.replace(tzinfo=UTC)
+            microseconds[row] = (date - EPOCH) // timedelta(microseconds=1)
+        except (ValueError, OverflowError):
+            raise column.error(row, BAD_TIME, value) from None
+    return pa.chunked_array([pa.array(microseconds).cast(pa.timestamp("us", "UTC"))])
+
+
+# --- labels and other numbers ------------------------------------------------------------------------
+
+
+def validate_labels(column: Column) -> Ints:
+    """Labels are whole numbers of any type; numbers written as text count."""
+    column.reject_missing("label")
+    return _whole(column, _numbers(column, BAD_LABEL), BAD_LABEL)
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _numbers(column: Column, problem: str) -> pa.ChunkedArray:
+    """Return the values as numbers or booleans; text is parsed."""
+    values = column.plain()
+    if is_text(values.type):
+        return column.cast(pc.utf8_trim_whitespace(values), pa.float64(), problem)
+    types = pa.types
+    if not (types.is_integer(values.type) or types.is_floating(values.type) or types.is_boolean(values.type)):
+        raise column.type_error("labels and features must be numbers.")
+    return values
+
+
+def _whole(column: Column, values: pa.ChunkedArray, problem: str) -> Ints:
+    """Return numbers as int64; the first that is not whole is rejected with ``problem``."""
+    if pa.types.is_integer(values.type):
+        too_large = "is larger than a signed 64-bit integer holds; store a smaller number, or ids as text."
+        integers: Ints = column.cast(values, pa.int64(), too_large).to_numpy()
+        return integers
+    numbers: NDArray[np.float64] = values.to_numpy().astype(np.float64)
+    bad = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) >= EXACT)
+    if bad.any():
+        raise column.error(first_true(bad), problem, float(numbers[first_true(bad)]))
+    return numbers.astype(np.int64)
+
+
+# --- features ----------------------------------------------------------------------------------------
+
+
+def feature_matrix(values: ArrayLike, origin: str, name: str = "edge_features") -> Features:
+    """Validate features that a caller holds in memory: finite float32, ``[rows, width]``."""
+    try:
+        given = np.asarray(values)
+        with np.errstate(over="ignore"):  # what is beyond float32 becomes inf and is rejected below
+            matrix = given.astype(np.float32, copy=False)
     except (TypeError, ValueError) as error:
-        raise DataError(f"{origin}: {name} are not a table of numbers ({error}).") from None
+        raise DataError(f"{origin}: {name} must be a table of numbers ({error}).") from None
     if matrix.ndim != 2:
         raise DataError(
             f"{origin}: {name} has shape {matrix.shape}; expected one row per item: [rows, width]."
         )
-    finite = np.isfinite(matrix)
-    if not finite.all():
-        row, col = (int(x) for x in np.argwhere(~finite)[0])
+    if bad := _first_bad(matrix):
+        row, feature = bad
         raise DataError(
-            f"{origin}: {name}, row {row}, feature {col}: {matrix[row, col]} is not a finite float32; "
-            "fill missing features (0 is usual) and scale very large ones before loading."
+            f"{row_place(origin)(row)}, {name}: feature {feature}, {given[row, feature]}, {_NOT_FINITE}"
         )
+    return owned(matrix)
+
+
+def validate_features(columns: Sequence[Column]) -> Features | None:
+    """Features are numbers that are finite in float32, as many for each event; None if that is none."""
+    listed = len(columns) == 1 and is_list(columns[0].values.type)
+    matrix = _list_matrix(columns[0]) if listed else _scalar_matrix(columns)
+    if bad := _first_bad(matrix):
+        row, feature = bad
+        raise _feature_error(columns[0 if listed else feature], row, feature if listed else None)
+    return matrix if matrix.shape[1] else None
+
+
+_NOT_FINITE = f"is not a finite float32; scale very large features and {FILL}"
+
+
+def _first_bad(matrix: Features) -> tuple[int, int] | None:
+    """Return the row and the column of the first value that is not finite."""
+    bad = ~np.isfinite(matrix)
+    if not bad.any():
+        return None
+    row, column = np.argwhere(bad)[0]
+    return int(row), int(column)
+
+
+def _feature_error(column: Column, row: int, item: int | None) -> DataError:
+    """``item`` is the position in a list; None if the column has one feature per row."""
+    value = value_at(column.values, row)
+    which = "the feature" if item is None else f"feature {item}"
+    if value is None:
+        return column.error(row, f"{which} is missing; {FILL}")
+    return column.error(row, f"{which}{'' if item is None else ' of'} {shortened(str(value))} {_NOT_FINITE}")
+
+
+def _scalar_matrix(columns: Sequence[Column]) -> Features:
+    numbers = [_numbers(column, "is not a number; features must be numbers.") for column in columns]
+    table = pa.table(numbers, names=[str(i) for i in range(len(numbers))])
+    matrix = np.empty((table.num_rows, len(columns)), dtype=np.float32)
+    row = 0
+    with np.errstate(over="ignore"):  # what is beyond float32 becomes inf and is rejected
+        for batch in table.to_batches():  # all columns of few rows at a time stay in the cache
+            for i, values in enumerate(batch.columns):
+                matrix[row : row + len(values), i] = values.to_numpy(zero_copy_only=False)
+            row += batch.num_rows
     return matrix
 
 
-def check_lengths(columns: Mapping[str, Array | None], origin: str) -> None:
-    """Refuse columns of different lengths, and empty ones."""
-    lengths = {name: len(c) for name, c in columns.items() if c is not None}
-    if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
-        raise DataError(f"{origin}: columns differ in length ({told}); every event needs one value in each.")
-    if not lengths["src"]:
-        raise DataError(f"{origin}: there are no events; a stream needs at least one.")
-
-
-def _one_dimensional(values: ArrayLike, name: str, origin: str) -> tuple[Array, str]:
-    """The values as an array, and what the column is called in messages."""
-    column, where = np.asarray(values), f"{origin}: column {name!r}"
-    if column.ndim != 1:
-        raise DataError(f"{where} has shape {column.shape}; expected one value per event.")
-    return column, where
-
-
-def _refuse(bad: NDArray[np.bool_], column: Array, where: str, problem: str) -> None:
-    """Refuse the first row that is bad; ``{}`` in ``problem`` stands for its value."""
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise DataError(f"{where}, row {row}: {problem.format(column[row])}")
-
-
-def _int64(column: Array, where: str, problem: str) -> NDArray[np.int64]:
-    if column.dtype == np.uint64:
-        _refuse(column > np.iinfo(np.int64).max, column, where, problem)
-    return column.astype(np.int64, copy=False)
-
-
-def _float64(column: Array, where: str, cure: str) -> NDArray[np.float64]:
-    try:
-        return column.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"{where} holds {column.dtype} values ({error}); {cure}") from None
-
-
-def _whole(numbers: Array, column: Array, where: str, problem: str) -> NDArray[np.int64]:
-    """Floats as int64; ``column`` holds them as they were given."""
-    bad = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2**53)
-    _refuse(bad, column, where, problem)
-    return numbers.astype(np.int64)
-
-
-def _moments(column: Array, where: str) -> Array:
-    _refuse(np.isnat(column), column, where, "the time is missing; drop the row.")
-    seconds = column.astype("datetime64[s]")
-    far = column.astype("datetime64[us]").astype("datetime64[s]") != seconds  # numpy wraps around
-    _refuse(far, column, where, "time {} lies too far from 1970 to count microseconds; repair it.")
-    return unix_seconds(column)
+def _list_matrix(column: Column) -> Features:
+    column.reject_missing("feature list")
+    widths = pc.list_value_length(column.values).to_numpy()
+    width = int(widths[0])
+    uneven = widths != width
+    if uneven.any():
+        row = first_true(uneven)
+        raise column.error(
+            row, f"has {widths[row]} features, but the first event has {width}; all need the same number."
+        )
+    if not width:
+        return np.empty((len(widths), 0), dtype=np.float32)
+    flat = replace(
+        column, values=pc.list_flatten(column.values), place=lambda item: column.place(item // width)
+    )
+    return _scalar_matrix([flat]).reshape(-1, width)

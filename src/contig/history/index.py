@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contig.data.events import Array, EventStream
+from contig.data.columns import Array
+from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError, unknown
 from contig.kernels.dispatch import backend
 from contig.kernels.pinned_memory import pinned

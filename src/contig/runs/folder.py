@@ -15,7 +15,8 @@ from typing import Any
 import torch
 
 from contig import __version__
-from contig.data.events import EventStream, load_stream, save_stream
+from contig.data.events import EventStream
+from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
 from contig.files import replacing, write_json
 from contig.runs.config import RunConfig

@@ -17,7 +17,8 @@ from torch import Tensor
 
 from contig import __version__
 from contig.data.clock import TimeLike, parse_time
-from contig.data.events import EventStream, Side
+from contig.data.events import EventStream
+from contig.data.ids import Side
 from contig.data.splits import Holdout, chronological_split
 from contig.errors import ConfigError, DataError, RunError
 from contig.history import History

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.events import Array
+from contig.data.columns import Array
 from contig.errors import ConfigError
 from contig.history import History
 

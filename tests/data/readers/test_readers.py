@@ -699,7 +699,7 @@ def refusal(path: Any, **arguments: Any) -> str:
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        (",3,12,0,0.75", ["column 'src'", "the id is missing", "give the event one or remove it"]),
+        (",3,12,0,0.75", ["column 'src'", "the id is missing", "fill it in or remove the event"]),
         ("3,NA,12,0,0.75", ["column 'dst'", "the id is missing"]),
         ("1.5,3,12,0,0.75", ["column 'src'", "1.5", "whole numbers or text"]),
         ("3,1,,0,0.75", ["column 't'", "the time is missing"]),

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contig.data.readers.sources import Roles, Source, refusing
-from contig.data.readers.tables import is_text, list_columns
-from contig.data.readers.words import listed
+from contig.data.columns import is_text
+from contig.data.readers.names import listed
+from contig.data.readers.opened import OpenedTable, Roles, list_columns, read_errors
 from contig.errors import DataError
 
 SUFFIXES = (".parquet", ".pq", ".parq")
@@ -19,7 +19,7 @@ MAGIC = b"PAR1"
 _CURE = "it is damaged or no Parquet file: write or download it again."
 
 
-def open_folder(folder: Path) -> Source:
+def open_folder(folder: Path) -> OpenedTable:
     files = sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
     if not files:
         raise DataError(
@@ -28,11 +28,11 @@ def open_folder(folder: Path) -> Source:
     return open_parquet(files, folder)
 
 
-def open_parquet(paths: Sequence[Path], origin: Path) -> Source:
+def open_parquet(paths: Sequence[Path], origin: Path) -> OpenedTable:
     """Files that hold one stream, one after the other; the first says which columns there are."""
     counts, schemas = [], []
     for path in paths:
-        with refusing(path, _CURE), pq.ParquetFile(path) as file:
+        with read_errors(path, _CURE), pq.ParquetFile(path) as file:
             counts.append(file.metadata.num_rows)
             schemas.append(file.schema_arrow)
     ends, schema = np.cumsum(counts), schemas[0]
@@ -43,14 +43,14 @@ def open_parquet(paths: Sequence[Path], origin: Path) -> Source:
     def load(roles: Roles) -> pa.Table:
         names = [schema.names[i] for i in roles.positions]
         parts = [_read(path, own, names) for path, own in zip(paths, schemas, strict=True)]
-        with refusing(origin, "give each column the same type in every file."):
+        with read_errors(origin, "give each column the same type in every file."):
             return pa.concat_tables(parts, promote_options="permissive")
 
     def place(row: int) -> str:
         part = int(np.searchsorted(ends, row, side="right"))
         return f"{paths[part]}, row {row - int(ends[part]) + counts[part]} (counted from 0)"
 
-    return Source(str(origin), schema.names, load, place, list_columns(schema))
+    return OpenedTable(str(origin), schema.names, load, place, list_columns(schema))
 
 
 def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
@@ -63,7 +63,7 @@ def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
         )
     coded = [name for name in names[:2] if is_text(schema.types[schema.names.index(name)])]
     options = {"read_dictionary": coded, "page_checksum_verification": True}
-    with refusing(path, _CURE), pq.ParquetFile(path, **options) as file:
+    with read_errors(path, _CURE), pq.ParquetFile(path, **options) as file:
         # pyarrow reads a dot as a path into a struct, so such names cannot be asked for one by one
         table = file.read(columns=None if any("." in name for name in names) else list(names))
         table = table.select([table.column_names.index(name) for name in names])

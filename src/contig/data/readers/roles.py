@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from contig.data.read_options import ColumnName, ReadOptions
-from contig.data.readers.sources import Roles, Source
-from contig.data.readers.words import is_number, listed, plain_name
+from contig.data.readers.names import listed, plain_name
+from contig.data.readers.opened import OpenedTable, Roles
+from contig.data.validation import is_number
 from contig.errors import DataError, unknown
 
 NODE_NAMES = {
@@ -24,44 +25,42 @@ FEATURE_LISTS = ("features", "edge_features", "msg")
 NUMBERED_FEATURE = re.compile(r"(f|feat|feature|edge_feat|edge_feature)_?\d+")
 
 
-def find_roles(source: Source, reading: ReadOptions) -> Roles:
+def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
     """Return the columns the caller named, and for the other roles those recognised by name.
 
     A column named as a feature is recognised as src, dst or t only if no other column is.
     """
     features = reading.feature_columns
-    found = {
-        role: _named(source, role, given) for role, given in reading.columns.items() if given is not None
-    }
-    claimed = None if features is None else tuple(_named(source, "features", given) for given in features)
+    found = {role: _named(table, role, given) for role, given in reading.columns.items() if given is not None}
+    claimed = None if features is None else tuple(_named(table, "features", given) for given in features)
     for role in ALIASES:
         if role not in found:
-            position = _recognised(source, role, set(found.values()), set(claimed or ()))
+            position = _recognised(table, role, set(found.values()), set(claimed or ()))
             found |= {} if position is None else {role: position}
     s, d, t = (found[role] for role in ("src", "dst", "t"))
     if len({s, d, t}) < 3:
         raise DataError(
-            f"{source.origin}: src, dst and t must be three columns, not "
-            f"{source.names[s]!r}, {source.names[d]!r} and {source.names[t]!r}."
+            f"{table.origin}: src, dst and t must be three columns, not "
+            f"{table.names[s]!r}, {table.names[d]!r} and {table.names[t]!r}."
         )
-    own = _recognised_features(source, set(found.values())) if claimed is None else claimed
+    own = _recognised_features(table, set(found.values())) if claimed is None else claimed
     return Roles(s, d, t, found.get("label"), own)
 
 
-def users_and_items(source: Source, roles: Roles) -> bool | None:
+def users_and_items(table: OpenedTable, roles: Roles) -> bool | None:
     """True where the columns' names say that sources and destinations are of two kinds."""
-    src, dst = (plain_name(source.names[i]) for i in (roles.src, roles.dst))
+    src, dst = (plain_name(table.names[i]) for i in (roles.src, roles.dst))
     return True if src.startswith("user") and dst.startswith("item") else None
 
 
-def _named(source: Source, role: str, given: ColumnName) -> int:
+def _named(table: OpenedTable, role: str, given: ColumnName) -> int:
     """The position of the column the caller named."""
-    names = source.names
+    names = table.names
     if isinstance(given, int):
         if 0 <= given < len(names):
             return given
         raise DataError(
-            f"{source.origin}: {role}={given} is no column; "
+            f"{table.origin}: {role}={given} is no column; "
             f"it has {len(names)}, counted from 0: {listed(names)}."
         )
     same = [i for i, name in enumerate(names) if name == given]
@@ -69,27 +68,27 @@ def _named(source: Source, role: str, given: ColumnName) -> int:
     if len(same) == 1:
         return same[0]
     if same:
-        raise DataError(f"{source.origin}: {role}={given!r} names {len(same)} columns; rename all but one.")
-    raise DataError(f"{source.origin}, {role}={given!r}: {unknown('column', given, names)}")
+        raise DataError(f"{table.origin}: {role}={given!r} names {len(same)} columns; rename all but one.")
+    raise DataError(f"{table.origin}, {role}={given!r}: {unknown('column', given, names)}")
 
 
-def _recognised(source: Source, role: str, taken: set[int], claimed: set[int]) -> int | None:
+def _recognised(table: OpenedTable, role: str, taken: set[int], claimed: set[int]) -> int | None:
     """The column that plays ``role`` by its name; None where the role may stay empty."""
-    position = _by_alias(source, role, taken | claimed)
+    position = _by_alias(table, role, taken | claimed)
     if position is not None or role == "label":
         return position
-    position = _by_alias(source, role, taken)
+    position = _by_alias(table, role, taken)
     if position is None:
-        raise _no_column(source, role)
+        raise _no_column(table, role)
     return position
 
 
-def _by_alias(source: Source, role: str, taken: set[int]) -> int | None:
-    plain = [None if i in taken else plain_name(name) for i, name in enumerate(source.names)]
+def _by_alias(table: OpenedTable, role: str, taken: set[int]) -> int | None:
+    plain = [None if i in taken else plain_name(name) for i, name in enumerate(table.names)]
     for alias in ALIASES[role]:
         if plain.count(alias) > 1:
             raise DataError(
-                f"{source.origin}: {plain.count(alias)} columns are called {alias!r}; "
+                f"{table.origin}: {plain.count(alias)} columns are called {alias!r}; "
                 f"rename all but one, or name another column with {role}=."
             )
         if alias in plain:
@@ -100,27 +99,27 @@ def _by_alias(source: Source, role: str, taken: set[int]) -> int | None:
 FLAGS = {"t": "--time"}  # where the command line's name is another
 
 
-def _no_column(source: Source, role: str) -> DataError:
-    if not source.has_header or all(is_number(name) for name in source.names):
+def _no_column(table: OpenedTable, role: str) -> DataError:
+    if not table.has_header or all(is_number(name) for name in table.names):
         return DataError(
-            f"{source.origin}: no column is known to be {role!r}; the file seems to have no header, and its "
-            f"first event has {len(source.names)} fields. Say by position which is which: src=0, dst=1, t=2; "
+            f"{table.origin}: no column is known to be {role!r}; the file seems to have no header, and its "
+            f"first event has {len(table.names)} fields. Say by position which is which: src=0, dst=1, t=2; "
             "on the command line --src 0 --dst 1 --time 2."
         )
     known = NODE_NAMES.get(role, ALIASES[role])
-    near = [name for name in source.names if any(len(k) > 2 and k in plain_name(name) for k in known)]
-    guess = (near or source.names)[0]
+    near = [name for name in table.names if any(len(k) > 2 and k in plain_name(name) for k in known)]
+    guess = (near or table.names)[0]
     return DataError(
-        f"{source.origin}: no column is called {role!r} or like it ({', '.join(known)}); it has "
-        f"{listed(source.names)}. Name the column, for instance {role}={guess!r}; on the command line "
+        f"{table.origin}: no column is called {role!r} or like it ({', '.join(known)}); it has "
+        f"{listed(table.names)}. Name the column, for instance {role}={guess!r}; on the command line "
         f"{FLAGS.get(role, f'--{role}')} {guess}."
     )
 
 
-def _recognised_features(source: Source, taken: set[int]) -> tuple[int, ...]:
-    plain = {i: plain_name(name) for i, name in enumerate(source.names) if i not in taken}
+def _recognised_features(table: OpenedTable, taken: set[int]) -> tuple[int, ...]:
+    plain = {i: plain_name(name) for i, name in enumerate(table.names) if i not in taken}
     for wanted in FEATURE_LISTS:
-        found = [i for i, name in plain.items() if name == wanted and i in source.list_columns]
+        found = [i for i, name in plain.items() if name == wanted and i in table.list_columns]
         if found:
             return (found[0],)
     return tuple(i for i, name in plain.items() if NUMBERED_FEATURE.fullmatch(name))

@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from contig.data.events import EventStream, NodeIds
+from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions
 from contig.data.readers import parquet
-from contig.data.readers.arrays import Arrays, read_arrays
+from contig.data.readers.opened import FORMATS, OpenedTable, Roles, read_errors
 from contig.data.readers.roles import find_roles, users_and_items
-from contig.data.readers.sources import FORMATS, Roles, Source, no_events, refusing
 from contig.data.readers.tables import open_table
 from contig.data.readers.text import open_text
 from contig.errors import ConfigError, DataError, unknown
@@ -42,13 +41,11 @@ def read_events(
     reading = (reading or ReadOptions()).updated(**options)
     opened = _open(source, reading)
     roles = find_roles(opened, reading)
-    with refusing(opened.origin, "check the file or write it again."):
-        table = opened.load(roles)
-        if table.num_rows == 0:
-            raise no_events(opened.origin, "in it")
-        arrays = read_arrays(opened, roles, table)
-    sides = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
-    stream = _with_notice(_stream(arrays, sides, opened.origin), opened, roles)
+    with read_errors(opened.origin, "check the file or write it again."):
+        columns = opened.columns(roles, opened.load(roles))
+    bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
+    stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
+    stream = _with_notice(stream, opened, roles)
     return require_features(stream) if reading.features is True else stream
 
 
@@ -62,11 +59,11 @@ def require_features(stream: EventStream) -> EventStream:
     return stream
 
 
-def _open(source: Any, reading: ReadOptions) -> Source:
+def _open(source: Any, reading: ReadOptions) -> OpenedTable:
     if reading.format is not None and reading.format not in FORMATS:
         raise ConfigError(unknown("format", str(reading.format), FORMATS))
     if isinstance(source, str | Path):
-        with refusing(source, "check the path and that it may be read."):
+        with read_errors(source, "check the path and that it may be read."):
             return _open_path(Path(source), reading)
     if hasattr(source, "__arrow_c_stream__"):
         if reading.format is not None:
@@ -78,7 +75,7 @@ def _open(source: Any, reading: ReadOptions) -> Source:
     )
 
 
-def _open_path(path: Path, reading: ReadOptions) -> Source:
+def _open_path(path: Path, reading: ReadOptions) -> OpenedTable:
     format = reading.format
     if path.is_dir():
         if format not in (None, "parquet"):
@@ -101,29 +98,13 @@ def _near_files(path: Path) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else " Check the path."
 
 
-def _stream(arrays: Arrays, bipartite: bool | None, origin: str) -> EventStream:
-    stream = EventStream.from_arrays(
-        arrays.src,
-        arrays.dst,
-        arrays.t,
-        label=arrays.label,
-        edge_features=arrays.features,
-        bipartite=bipartite,
-        origin=origin,
-    )
-    if arrays.node_labels is None:
-        return stream
-    labels = arrays.node_labels[stream.ids.labels]
-    labels.flags.writeable = False
-    return replace(stream, ids=NodeIds(labels, stream.ids.is_dst))
-
-
-def _with_notice(stream: EventStream, source: Source, roles: Roles) -> EventStream:
+def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles) -> EventStream:
+    """Note the columns that were not used."""
     used = set(roles.positions)
-    ignored = [name for i, name in enumerate(source.names) if i not in used and name]
+    ignored = [name for i, name in enumerate(opened.names) if i not in used and name]
     if not ignored:
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
-    notice = f"{source.origin}: ignored {len(ignored)} column(s): {shown}."
+    notice = f"{opened.origin}: ignored {len(ignored)} column(s): {shown}."
     log.info(notice)
     return replace(stream, notices=(*stream.notices, notice))

@@ -14,18 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from contig.data.readers.arrays import read_arrays
-from contig.data.readers.forms import BYTE_ORDER_MARK, SNAP_COLUMNS, jodie_names, open_bytes, read_head, sniff
-from contig.data.readers.sources import READ_ERRORS, Roles, Source, no_events, refusing
-from contig.data.readers.tables import is_text
-from contig.data.readers.words import clipped, is_number
+from contig.data.columns import is_text, shortened
+from contig.data.readers.detection import (
+    BYTE_ORDER_MARK,
+    SNAP_COLUMNS,
+    jodie_names,
+    open_bytes,
+    read_head,
+    sniff,
+)
+from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
+from contig.data.validation import is_number, no_events
 from contig.errors import DataError
 
 BLOCK_BYTES = 1 << 22  # what one thread parses at a time: larger gains nothing, smaller leaves many chunks
 MISSING_WORDS = set(arrow_csv.ConvertOptions().null_values)
 
 
-def open_text(path: Path, format: str | None, *, gzipped: bool, positional: bool) -> Source:
+def open_text(path: Path, format: str | None, *, gzipped: bool, positional: bool) -> OpenedTable:
     """A text file; ``positional`` says that it has no header."""
     head = read_head(path, gzipped)
     blank = next(i for i, line in enumerate(head) if line.strip())  # lines before the first that is not
@@ -45,10 +51,10 @@ def open_text(path: Path, format: str | None, *, gzipped: bool, positional: bool
     return _source(TextFile(path, gzipped, delimiter, blank + 1, len(names)), names, rows[1:])
 
 
-def _open_snap(path: Path, gzipped: bool, head: Sequence[str]) -> Source:
+def _open_snap(path: Path, gzipped: bool, head: Sequence[str]) -> OpenedTable:
     rows = [fields for line in head if (fields := line.split()) and not fields[0].startswith("#")]
     if not rows:
-        raise no_events(path, "among its comments")
+        raise no_events(path)
     width = len(rows[0])
     names = SNAP_COLUMNS if width == len(SNAP_COLUMNS) else [str(i) for i in range(width)]
     return _source(TextFile(path, gzipped, None, 0, width), names, rows, has_header=False)
@@ -119,17 +125,17 @@ def _single_blanks(data: bytes) -> bytes:
 
 def _source(
     text: TextFile, names: Sequence[str], rows: Sequence[Sequence[str]], *, has_header: bool = True
-) -> Source:
+) -> OpenedTable:
     """The file as a source; ``rows`` are its first events."""
 
     def load(roles: Roles) -> pa.Table:
         try:
             return _load(text, roles, rows)
         except READ_ERRORS as error:
-            raise _diagnosis(text, source, roles, error) from error
+            raise _diagnosis(text, opened, roles, error) from error
 
-    source = Source(str(text.path), names, load, text.place, has_header=has_header)
-    return source
+    opened = OpenedTable(str(text.path), names, load, text.place, has_header=has_header)
+    return opened
 
 
 def _load(text: TextFile, roles: Roles, rows: Sequence[Sequence[str]]) -> pa.Table:
@@ -158,23 +164,23 @@ def _loses_ids(column: pa.ChunkedArray) -> bool:
     return not (pa.types.is_integer(kind) or is_text(kind))
 
 
-def _diagnosis(text: TextFile, source: Source, roles: Roles, error: Exception) -> DataError:
+def _diagnosis(text: TextFile, opened: OpenedTable, roles: Roles, error: Exception) -> DataError:
     """Why the fast reader gave up: a value that does not fit its column, else a line of another width."""
     as_it_stands = dict.fromkeys(roles.positions, pa.binary())
     try:
-        read_arrays(source, roles, text.read(roles.positions, as_it_stands))
+        opened.columns(roles, text.read(roles.positions, as_it_stands))
     except DataError as found:
         return found
     except READ_ERRORS:
         pass
     line = 0
-    with refusing(text.path, "it is damaged or no text file."):
+    with read_errors(text.path, "it is damaged or no text file."):
         for line, fields in text.lines():
             if len(fields) != text.width:
                 return DataError(
                     f"{text.path}, line {line}: {len(fields)} fields where {text.width} are expected "
-                    f"({clipped(repr(','.join(fields)))}); complete the line or remove it."
+                    f"({shortened(repr(','.join(fields)))}); complete the line or remove it."
                 )
     if not line:
-        return no_events(text.path, "after the header")
+        return no_events(text.path)
     return DataError(f"{text.path}: cannot be read as text ({str(error)[:300]}); check the file.")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 
-from contig.data.events import Array
+from contig.data.columns import Array
 from contig.kernels.accelerators import in_parallel, ranges
 
 PART = 4096  # queries; waking a thread costs about as much as answering some hundreds

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from contig.data.events import Array
+from contig.data.columns import Array
 
 
 def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:

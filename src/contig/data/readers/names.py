@@ -1,4 +1,4 @@
-"""How names and values are told, and how they are understood."""
+"""Column names: how they are compared, and how they are listed in messages."""
 
 from __future__ import annotations
 
@@ -7,20 +7,8 @@ from collections.abc import Sequence
 
 
 def plain_name(name: str) -> str:
-    """A column's name as it is compared: ``User ID`` is ``user_id``."""
+    """Return a name in the form used to compare: ``User ID`` is ``user_id``."""
     return re.sub(r"[\s.-]+", "_", name.strip().lower())
-
-
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def clipped(text: str) -> str:
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def listed(names: Sequence[str]) -> str:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from contig.data.columns import shortened
+from contig.data.readers.names import plain_name
+from contig.data.readers.opened import read_errors
 from contig.data.readers.roles import ALIASES
-from contig.data.readers.sources import no_events, refusing
-from contig.data.readers.words import clipped, is_number, plain_name
+from contig.data.validation import is_number, no_events
 from contig.errors import DataError
 
 HEAD_BYTES = 1 << 16  # enough lines to tell the form
@@ -25,7 +27,7 @@ def open_bytes(path: Path, gzipped: bool) -> pa.NativeFile:
 
 def read_head(path: Path, gzipped: bool) -> list[str]:
     """The first lines of a text file, one of them at least not blank."""
-    with refusing(path, "it is damaged or cannot be opened."), open_bytes(path, gzipped) as file:
+    with read_errors(path, "it is damaged or cannot be opened."), open_bytes(path, gzipped) as file:
         data = file.read(HEAD_BYTES)
     if b"\0" in data:
         raise DataError(f"{path}: this is binary data, not text; give a text file in UTF-8, or Parquet.")
@@ -85,11 +87,11 @@ def jodie_names(path: Path, line: int, rows: Sequence[Sequence[str]]) -> list[st
             "line, or give format='csv' and the columns by position."
         )
     if not events:
-        raise no_events(path, "after the header")
+        raise no_events(path)
     width = len(events[0])
     if width < len(JODIE_COLUMNS):
         raise DataError(
-            f"{path}: the first event has {width} fields ({clipped(repr(','.join(events[0])))}); a JODIE "
+            f"{path}: the first event has {width} fields ({shortened(repr(','.join(events[0])))}); a JODIE "
             "file has user, item, time, label and then features. For another layout give format='csv' and "
             "the columns."
         )

@@ -1,0 +1,152 @@
+"""A column of values, from an array or a table, that can say where each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import ArrayLike, NDArray
+
+from contig.errors import DataError
+
+Array = NDArray[Any]
+
+ARROW_ERRORS = (pa.ArrowException, ValueError, OverflowError)
+ARROW_DATES = ("datetime64[D]", *(f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")))
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values in Arrow's form, with what error messages need: a name, an origin and the place of a row."""
+
+    name: str
+    values: pa.ChunkedArray
+    origin: str
+    place: Callable[[int], str]
+
+    @classmethod
+    def of(cls, values: ArrayLike, name: str, origin: str) -> Column:
+        """Make a column of array-like values, without a copy where Arrow has their type."""
+        array = np.asarray(values)
+        if array.ndim != 1:
+            raise DataError(
+                f"{origin}: column {name!r} has shape {array.shape}; expected one value per event."
+            )
+        return cls(name, _arrow(array, name, origin), origin, row_place(origin))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def error(self, row: int, problem: str, value: object = None) -> DataError:
+        """Return the error for a row: where it is, its value and the problem."""
+        shown = "" if value is None else f" {shortened(repr(value))}"
+        return DataError(f"{self.place(row)}, column {self.name!r}:{shown} {problem}")
+
+    def type_error(self, expected: str) -> DataError:
+        return DataError(f"{self.origin}: column {self.name!r} holds {self.values.type} values; {expected}")
+
+    def reject_missing(self, what: str) -> None:
+        if self.values.null_count:
+            row = first_true(pc.is_null(self.values).to_numpy())
+            raise self.error(row, f"the {what} is missing; fill it in or remove the event.")
+
+    def cast(self, values: pa.ChunkedArray, kind: pa.DataType, problem: str) -> pa.ChunkedArray:
+        """Convert ``values`` to another type; the first that does not fit is rejected with ``problem``."""
+        options = pc.CastOptions(target_type=kind, allow_time_truncate=True)
+        try:
+            return pc.cast(values, options=options)
+        except pa.ArrowNotImplementedError:
+            raise self.type_error(problem) from None
+        except ARROW_ERRORS:
+            row = _first_uncastable(values, options)
+            raise self.error(row, problem, value_at(values, row)) from None
+
+    def plain(self) -> pa.ChunkedArray:
+        """Return the values without extension types, dictionaries and decimals; text as large_string."""
+        values = self.values
+        if isinstance(values.type, pa.BaseExtensionType):
+            values = pa.chunked_array([c.storage for c in values.chunks], values.type.storage_type)
+        if pa.types.is_dictionary(values.type):
+            values = self.cast(values, values.type.value_type, "cannot be decoded; write the table again.")
+        if is_text(values.type):
+            as_bytes = self.cast(values, pa.large_binary(), "cannot be decoded; write the table again.")
+            return self.cast(as_bytes, pa.large_string(), "is not UTF-8 text; save the text as UTF-8.")
+        if pa.types.is_decimal(values.type):
+            kind = pa.int64() if values.type.scale == 0 else pa.float64()
+            return self.cast(values, kind, "does not fit a 64-bit number; store a smaller one.")
+        return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
+
+
+def row_place(origin: str) -> Callable[[int], str]:
+    """Name the rows of arrays and tables, which have no line numbers."""
+    return lambda row: f"{origin}, row {row} (counted from 0)"
+
+
+def owned(array: Array) -> Array:
+    """Return the array itself if it is read-only, else a copy."""
+    return array.copy() if array.flags.writeable else array
+
+
+def frozen(array: Array) -> Array:
+    """Return a view that cannot be written through."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return str(kind) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
+
+
+def first_true(mask: Array) -> int:
+    return int(np.argmax(mask))
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def value_at(values: pa.ChunkedArray, row: int) -> object:
+    """Return a value for an error message."""
+    try:
+        return values[row].as_py()
+    except (*ARROW_ERRORS, KeyError):  # a timestamp or a time zone that Python does not know
+        kind = pa.int32() if pa.types.is_date32(values.type) else pa.int64()
+        return values.slice(row, 1).cast(kind)[0].as_py()
+
+
+def _arrow(array: Array, name: str, origin: str) -> pa.ChunkedArray:
+    if array.dtype.kind == "M" and array.dtype.name not in ARROW_DATES:
+        finer = array.dtype.name in ("datetime64[ps]", "datetime64[fs]", "datetime64[as]")
+        array = array.astype("datetime64[ns]" if finer else "datetime64[s]")
+    try:
+        values = pa.array(array, from_pandas=array.dtype.kind == "O")
+    except ARROW_ERRORS as error:
+        if array.dtype.kind != "O":
+            raise DataError(
+                f"{origin}: column {name!r} holds {array.dtype} values; expected numbers, text or dates."
+            ) from error
+        mixed = [None if value is None or value != value else str(value) for value in array.tolist()]
+        values = pa.array(mixed, pa.large_string())
+    return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+
+
+def _first_uncastable(values: pa.ChunkedArray, options: pc.CastOptions) -> int:
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            pc.cast(values.slice(low, middle - low + 1), options=options)
+        except ARROW_ERRORS:
+            high = middle
+        else:
+            low = middle + 1
+    return low

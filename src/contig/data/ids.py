@@ -1,0 +1,155 @@
+"""Node ids: the user's own, and the numbers 0 to n - 1 that everything else works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from contig.data.columns import Array, frozen
+from contig.errors import DataError
+
+Ints = NDArray[np.int64]
+Side = Literal["src", "dst"]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeIds:
+    """The map between the user's node ids and the internal ones.
+
+    ``labels[i]`` is the user's id of internal node ``i`` (integers or strings). In a
+    bipartite stream ``is_dst[i]`` says which side node ``i`` is on, and the same
+    label may occur once on each side; otherwise ``is_dst`` is None.
+    """
+
+    labels: Array
+    is_dst: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def bipartite(self) -> bool:
+        return self.is_dst is not None
+
+    def find(self, label: int | str, side: Side | None = None) -> int:
+        """Return the internal id of the user's node ``label``.
+
+        ``side`` is needed only if a bipartite stream has the label on both sides.
+        """
+        found = {
+            s: i
+            for s in ("src", "dst")
+            if side in (None, s) and (i := self._lookup(label, dst=s == "dst")) is not None
+        }
+        if len(set(found.values())) > 1:
+            raise DataError(
+                f"Node {label!r} is both a source and a destination of this bipartite stream; "
+                "choose one with side='src' or side='dst'."
+            )
+        if not found:
+            example = ", ".join(map(repr, self.labels[:3].tolist()))
+            where = f" on the {side} side" if side and self.bipartite else ""
+            raise DataError(f"Node {label!r} is not in this stream{where}; its ids look like {example}.")
+        return next(iter(found.values()))
+
+    def _lookup(self, label: int | str, dst: bool) -> int | None:
+        if self.labels.dtype.kind == "i" and isinstance(label, str):
+            try:  # ids typed on a command line arrive as text
+                label = int(label)
+            except ValueError:
+                return None
+        return self._index.get((dst and self.bipartite, label if isinstance(label, str) else int(label)))
+
+    @cached_property
+    def _index(self) -> dict[tuple[bool, int | str], int]:
+        dst_side = self.is_dst if self.is_dst is not None else np.zeros(len(self), dtype=bool)
+        pairs = zip(dst_side.tolist(), self.labels.tolist(), strict=True)
+        return {pair: i for i, pair in enumerate(pairs)}
+
+
+@dataclass(frozen=True, eq=False)
+class TextIds:
+    """A column of text ids: row i holds ``labels[codes[i]]``. The labels are distinct."""
+
+    codes: Ints
+    labels: pa.Array
+
+    @classmethod
+    def of(cls, values: pa.ChunkedArray) -> TextIds:
+        """Encode the rows without a Python object for each."""
+        if pa.types.is_dictionary(values.type):
+            values = values.unify_dictionaries()
+        else:
+            values = values.dictionary_encode()  # all chunks share the dictionary
+        codes = np.concatenate([chunk.indices.to_numpy() for chunk in values.chunks])
+        return cls(codes, values.chunk(0).dictionary)
+
+
+def number_nodes(
+    src: Ints | TextIds, dst: Ints | TextIds, bipartite: bool | None
+) -> tuple[NodeIds, Ints, Ints]:
+    """Number the nodes by their sorted labels; in a bipartite stream sources come first.
+
+    Integers become text where the other column is text. ``bipartite=None`` means bipartite if no node is
+    on both sides.
+    """
+    if isinstance(src, np.ndarray) and isinstance(dst, np.ndarray):
+        return _number(src, dst, bipartite)
+    src_ranks, dst_ranks, names = _rank(_as_text(src), _as_text(dst))
+    ids, src_ids, dst_ids = _number(src_ranks, dst_ranks, bipartite)
+    return NodeIds(frozen(names[ids.labels]), ids.is_dst), src_ids, dst_ids
+
+
+def _as_text(ids: Ints | TextIds) -> TextIds:
+    if isinstance(ids, TextIds):
+        return ids
+    return TextIds.of(pa.chunked_array([pa.array(ids).cast(pa.string())]))
+
+
+def _rank(src: TextIds, dst: TextIds) -> tuple[Ints, Ints, Array]:
+    """Replace text ids by their ranks among the sorted labels of both columns, which come third."""
+    labels = [ids.labels.cast(pa.large_string()) for ids in (src, dst)]
+    both = pa.concat_arrays(labels).dictionary_encode()
+    order = pc.sort_indices(both.dictionary)  # by bytes, which in UTF-8 is by code point
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order.to_numpy()] = np.arange(len(order))
+    ranks = rank[both.indices.to_numpy()]
+    names = np.asarray(both.dictionary.take(order).to_pylist(), dtype=np.str_)
+    return ranks[: len(src.labels)][src.codes], ranks[len(src.labels) :][dst.codes], names
+
+
+def _number(src: Ints, dst: Ints, bipartite: bool | None) -> tuple[NodeIds, Ints, Ints]:
+    src_labels, src_codes = _factorize(src)
+    dst_labels, dst_codes = _factorize(dst)
+    if bipartite is None:
+        bipartite = len(np.intersect1d(src_labels, dst_labels, assume_unique=True)) == 0
+    if bipartite:
+        labels = np.concatenate([src_labels, dst_labels])
+        is_dst = np.arange(len(labels)) >= len(src_labels)
+        return NodeIds(frozen(labels), frozen(is_dst)), src_codes, dst_codes + len(src_labels)
+    labels = np.union1d(src_labels, dst_labels)
+    src_ids = np.searchsorted(labels, src_labels)[src_codes]
+    dst_ids = np.searchsorted(labels, dst_labels)[dst_codes]
+    return NodeIds(frozen(labels)), src_ids, dst_ids
+
+
+def _factorize(column: Ints) -> tuple[Ints, Ints]:
+    """Return the distinct values in ascending order, and each row's position among them."""
+    low, high = int(column.min()), int(column.max())
+    if high - low <= 4 * len(column) + 1_000_000:  # dense enough to mark instead of hash
+        seen = np.zeros(high - low + 1, dtype=bool)
+        seen[column - low] = True
+        rank = np.cumsum(seen) - 1
+        return np.flatnonzero(seen) + low, rank[column - low]
+    coded = pc.dictionary_encode(pa.array(column))
+    values = coded.dictionary.to_numpy()
+    order = np.argsort(values)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return values[order], rank[coded.indices.to_numpy()]

@@ -1,0 +1,80 @@
+"""An opened table: its columns are known, and its rows are loaded once their roles are."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from contig.data.columns import ARROW_ERRORS, Column, is_list
+from contig.data.validation import EventColumns, no_events, validate_columns
+from contig.errors import DataError
+
+FORMATS = ("parquet", "csv", "tsv", "jodie", "snap")
+
+READ_ERRORS = (*ARROW_ERRORS, OSError, EOFError, MemoryError, csv.Error)
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The position of the column for each role; one column may have several."""
+
+    src: int
+    dst: int
+    t: int
+    label: int | None
+    features: tuple[int, ...]
+
+    @property
+    def positions(self) -> tuple[int, ...]:
+        """The columns to load, each once, those of src and dst first."""
+        wanted = (self.src, self.dst, self.t, self.label, *self.features)
+        return tuple(dict.fromkeys(i for i in wanted if i is not None))
+
+
+@dataclass(frozen=True)
+class OpenedTable:
+    """A file or a table in memory with named columns, whose rows are not loaded yet."""
+
+    origin: str
+    names: Sequence[str]
+    load: Callable[[Roles], pa.Table]
+    """Loads the columns at ``roles.positions``, in that order."""
+    place: Callable[[int], str]
+    """Says where row i is, for messages."""
+    list_columns: frozenset[int] = frozenset()
+    has_header: bool = True
+
+    def columns(self, roles: Roles, table: pa.Table) -> EventColumns:
+        """Validate the columns of ``table``, which holds those at ``roles.positions``."""
+        if table.num_rows == 0:
+            raise no_events(self.origin)
+        column = {
+            i: Column(self.names[i], table.column(n), self.origin, self.place)
+            for n, i in enumerate(roles.positions)
+        }
+        return validate_columns(
+            column[roles.src],
+            column[roles.dst],
+            column[roles.t],
+            None if roles.label is None else column[roles.label],
+            [column[i] for i in roles.features],
+        )
+
+
+def list_columns(schema: pa.Schema) -> frozenset[int]:
+    """Return the positions of the columns that hold lists."""
+    return frozenset(i for i, kind in enumerate(schema.types) if is_list(kind))
+
+
+@contextmanager
+def read_errors(origin: object, advice: str) -> Iterator[None]:
+    """Turn whatever a reader or the operating system raises into a DataError."""
+    try:
+        yield
+    except READ_ERRORS as error:
+        reason = (str(error) or type(error).__name__).splitlines()[0][:300]
+        raise DataError(f"{origin}: cannot be read ({reason}); {advice}") from error

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from contig.data.events import EventStream
+from contig.data.ids import TextIds, number_nodes
+from contig.errors import DataError
+
+SRC = ["ann", "cy", "bob", "ann", "dan", "eve", "bob"]
+DST = ["bob", "ann", "cy", "dan", "cy", "ann", "ann"]
+
+
+def test_nodes_are_numbered_by_sorted_label() -> None:
+    stream = EventStream.from_arrays(SRC, DST, [2, 3, 3, 5, 8, 8, 9])
+    assert stream.ids.labels.tolist() == ["ann", "bob", "cy", "dan", "eve"]
+    assert stream.src.tolist() == [0, 2, 1, 0, 3, 4, 1]
+    assert stream.dst.tolist() == [1, 0, 2, 3, 2, 0, 0]
+    assert not stream.bipartite
+
+
+def test_bipartite_streams_keep_the_sides_apart() -> None:
+    stream = EventStream.from_arrays([7, 3, 7], [3, 9, 3], [0, 1, 2], bipartite=True)
+    assert stream.ids.labels.tolist() == [3, 7, 3, 9]
+    assert stream.ids.is_dst is not None
+    assert stream.ids.is_dst.tolist() == [False, False, True, True]
+    assert stream.src.tolist() == [1, 0, 1]
+    assert stream.dst.tolist() == [2, 3, 2]
+
+
+def test_bipartite_is_detected_from_disjoint_sides() -> None:
+    assert EventStream.from_arrays(["a", "b"], ["c", "d"], [0, 1]).bipartite
+    assert not EventStream.from_arrays(["a", "b"], ["b", "d"], [0, 1]).bipartite
+    assert not EventStream.from_arrays(["a", "b"], ["c", "d"], [0, 1], bipartite=False).bipartite
+
+
+def test_find_on_both_sides() -> None:
+    ids = EventStream.from_arrays([7, 3, 7], [3, 9, 3], [0, 1, 2], bipartite=True).ids
+    assert ids.find(7) == 1
+    assert ids.find("9") == 3  # as typed on a command line
+    assert ids.find(3, side="src") == 0
+    assert ids.find(3, side="dst") == 2
+    with pytest.raises(DataError, match=r"Node 3 is both .* side='src'"):
+        ids.find(3)
+    with pytest.raises(DataError, match="Node 7 is not in this stream on the dst side"):
+        ids.find(7, side="dst")
+
+
+def test_find_in_one_space_of_ids() -> None:
+    ids = EventStream.from_arrays(SRC, DST, [2, 3, 3, 5, 8, 8, 9]).ids
+    assert [ids.find(str(label)) for label in ids.labels] == [0, 1, 2, 3, 4]
+    assert ids.find("cy", side="dst") == 2  # sides do not matter where there are none
+    with pytest.raises(DataError, match="Node 'zed' is not in this stream; its ids look like 'ann'"):
+        ids.find("zed")
+    with pytest.raises(DataError, match="Node 'x' is not"):
+        EventStream.from_arrays([1], [2], [0]).ids.find("x")
+
+
+def test_mixed_integer_and_text_ids_become_text() -> None:
+    stream = EventStream.from_arrays([10, 9], ["a", "10"], [0, 1])
+    assert stream.ids.labels.tolist() == ["10", "9", "a"]
+    assert stream.src.tolist() == [0, 1]
+    assert stream.dst.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("scale", [1, 10**12])
+def test_dense_and_sparse_ids_are_numbered_alike(scale: int) -> None:
+    rng = np.random.default_rng(1)
+    src, dst = rng.integers(-20, 20, 300) * scale, rng.integers(0, 50, 300) * scale
+    stream = EventStream.from_arrays(src, dst, np.arange(300))
+    labels = np.unique(np.concatenate([src, dst]))
+    assert stream.ids.labels.tolist() == labels.tolist()
+    assert stream.src.tolist() == [labels.tolist().index(x) for x in src]
+    assert stream.dst.tolist() == [labels.tolist().index(x) for x in dst]
+
+
+@pytest.mark.parametrize("bipartite", [True, False])
+def test_labels_that_no_event_uses_get_no_number(bipartite: bool) -> None:
+    src = TextIds(np.array([2, 0, 2]), pa.array(["b", "unused", "a"]))
+    ids, src_ids, dst_ids = number_nodes(src, np.array([7, 7, 12]), bipartite)
+    assert ids.labels.tolist() == (["a", "b", "12", "7"] if bipartite else ["12", "7", "a", "b"])
+    assert ids.labels[src_ids].tolist() == ["a", "b", "a"]
+    assert ids.labels[dst_ids].tolist() == ["7", "7", "12"]
+
+
+def test_text_is_encoded_over_all_chunks() -> None:
+    values = pa.chunked_array([["b", "a"], ["c"], ["a", "b", "b"]])
+    for column in (values, values.dictionary_encode()):
+        ids = TextIds.of(column)
+        assert ids.labels.take(pa.array(ids.codes)).to_pylist() == ["b", "a", "c", "a", "b", "b"]
+        assert sorted(ids.labels.to_pylist()) == ["a", "b", "c"]
