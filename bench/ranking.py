@@ -57,7 +57,7 @@ def measure(run: Run, count: int) -> dict[str, dict[str, float]]:
         begun = time.perf_counter()
         metrics = rank_metrics(ranker(np.asarray(events)))
         spent = time.perf_counter() - begun
-        found[name] = {"mrr": metrics["mrr"], "seconds_per_1000": 1000 * spent / len(events)}
+        found[name] = {"mrr": metrics.mrr, "seconds_per_1000": 1000 * spent / len(events)}
     return found
 
 

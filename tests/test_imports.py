@@ -22,6 +22,7 @@ ORDER = (
     "errors",
     "files",
     "options",
+    "schema",
     "registry",
     "progress",
     "data",

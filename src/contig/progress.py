@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -58,15 +57,6 @@ class Display:
             self.progress.console.print(line, highlight=False)
         elif self.lines:
             log.info(line)
-
-    def epoch(self, row: dict[str, Any], best: bool) -> None:
-        new = row["val_ap_inductive"]
-        inductive = "-" if new != new else f"{100 * new:.2f}"  # there may be no new node to score
-        self.say(
-            f"epoch {row['epoch']:>3}  loss {row['loss']:.4f}  "
-            f"validation AP {100 * row['val_ap']:.2f}  inductive {inductive}  "
-            f"{row['events_per_second']:,.0f} events/s{'  best so far' if best else ''}"
-        )
 
 
 class Task:

@@ -59,12 +59,12 @@ def test_compare_trains_tests_and_keeps(here: Path, monkeypatch: pytest.MonkeyPa
     [row] = told["rows"]
     for selection in ("transductive", "inductive"):
         for measure in ("ap", "auc"):
-            values = [metrics[selection][measure] for metrics in found]
+            values = [getattr(getattr(metrics, selection), measure) for metrics in found]
             expected = {"mean": mean(values), "std": stdev(values)}
             assert row[selection][measure] == pytest.approx(expected)
-    assert row["peak_memory"] == max(metrics["peak_memory"]["bytes"] for metrics in found)
-    assert row["train_speed"] == pytest.approx(mean(m["events_per_second"]["train"] for m in found))
-    ap = [100 * metrics["transductive"]["ap"] for metrics in found]
+    assert row["peak_memory"] == max(metrics.peak_memory.bytes for metrics in found)
+    assert row["train_speed"] == pytest.approx(mean(m.events_per_second.train for m in found))
+    ap = [100 * metrics.transductive.ap for metrics in found]
     line = next(line for line in answer.lines if line[0] == "jodie")
     assert line[1:4] == [f"{mean(ap):.2f}", "±", f"{stdev(ap):.2f}"]
     assert (here / "kept/compare.txt").read_text().strip() == answer.out.strip()

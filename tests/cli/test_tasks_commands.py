@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from support.trained import TINY
 from contig.data.synthetic import synthetic
 from contig.runs.run import Run
 from contig.tasks import classify
+from contig.tasks.results import IntervalProtocol, IntervalResult, LinkMetrics
 from contig.training import fit as fitting
 from contig.training import loop
 
@@ -70,12 +72,12 @@ def test_json_is_the_evaluation_and_nothing_else(
     options: list[object], settings: dict[str, Any], run: Path
 ) -> None:
     found = Answer("evaluate", run, "--task", *options, "--json").json
-    assert found == Run.open(run).evaluate(str(options[0]), **settings)
+    assert found == Run.open(run).evaluate(str(options[0]), **settings).as_dict()
     assert {"protocol", "seed", "batch_size", "hardware"} <= set(found)
 
 
 def test_ranks_for_people(run: Path) -> None:
-    found = Run.open(run).evaluate("recommend")["transductive"]
+    found = Run.open(run).evaluate("recommend").as_dict()["transductive"]
     answer = Answer("evaluate", run, "--task", "recommend")
     recalls = " ".join(f"{100 * found[f'recall@{k}']:.2f}" for k in (5, 10, 15, 20))
     assert "MRR R@5 R@10 R@15 R@20 events" in answer.words
@@ -88,7 +90,7 @@ def test_ranks_for_people(run: Path) -> None:
 
 
 def test_intervals_for_people(run: Path) -> None:
-    found = Run.open(run).evaluate("intervals")
+    found = Run.open(run).evaluate("intervals").as_dict()
     answer = Answer("evaluate", run, "--task", "intervals")
     assert "away ≤ AP AUC events new AP new AUC new" in answer.words
     for name, span in found["intervals"].items():
@@ -99,7 +101,7 @@ def test_intervals_for_people(run: Path) -> None:
 
 
 def test_labels_for_people(run: Path) -> None:
-    found = Run.open(run).evaluate("classify", seeds=2)
+    found = Run.open(run).evaluate("classify", seeds=2).as_dict()
     told, parts = found["transductive"], found["labels"]
     answer = Answer("evaluate", run, "--task", "classify", "--seeds", 2)
     auc = f"{100 * told['auc']:.2f} ± {100 * told['auc_std']:.2f}"
@@ -112,16 +114,21 @@ def test_nothing_to_show_is_a_dash(rule: Path) -> None:
     """A set without events, as intervals that are nearly all equal leave them."""
     from contig.cli import results as measures
 
-    empty: dict[str, Any] = {"events": 0}
-    result = {
-        "model": "m",
-        "batch_size": 9,
-        "protocol": {"holdout": "tgn", "negatives": "random"},
-        "intervals": {"0-20%": [0, 0.25], "20-40%": None},
-        "transductive": {"0-20%": {"ap": 0.5, "auc": 0.25, "events": 3}, "20-40%": empty},
-        "inductive": {"0-20%": empty, "20-40%": empty},
-    }
-    table, *_ = measures.told("intervals", result)
+    none = LinkMetrics(events=0)
+    empty = {"0-20%": none, "20-40%": none}
+    protocol = IntervalProtocol.of(
+        "intervals", "tgn", inductive=True, negatives="random", metrics="m", sets="s"
+    )
+    result = IntervalResult(
+        protocol=protocol,
+        intervals={"0-20%": (0, 0.25), "20-40%": None},
+        transductive={**empty, "0-20%": LinkMetrics(ap=0.5, auc=0.25, events=3)},
+        inductive=empty,
+        old_old=empty,
+        new_old=empty,
+        new_new=empty,
+    )
+    table, *_ = measures.told(replace(Run.open(rule).evaluate(), result=result))
     rows = list(zip(*(column.cells for column in table.columns), strict=True))  # type: ignore[union-attr]
     assert rows == [
         ("0-20%", "0.25", "50.00", "25.00", "3", "-", "-", "0"),

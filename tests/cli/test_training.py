@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("light", "here")
 def test_training_is_that_of_the_library(visits: Path, run: Path, here: Path) -> None:
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     expected = fit(stream, out=here / "run", epochs=2, seed=4, show=False, **TINY)
-    assert numbers(RunFolder(run).metrics()) == numbers(expected.metrics)
+    assert numbers(RunFolder(run).metrics().as_dict()) == numbers(expected.metrics.as_dict())
 
 
 def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
@@ -33,10 +33,10 @@ def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
     answer = Answer(*command, "--compare", "edgebank")
     assert answer.json["run"] == "runs/visits-contig-9"  # where it lies if nobody says
     told = {key: value for key, value in answer.json.items() if key not in ("run", "compare")}
-    assert told == RunFolder("runs/visits-contig-9").metrics()
+    assert told == RunFolder("runs/visits-contig-9").metrics().as_dict()
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     rule = fit(stream, "edgebank", out="rule", show=False, batch_size=TINY["batch_size"])
-    assert numbers(answer.json["compare"]["edgebank"]) == numbers(rule.metrics)
+    assert numbers(answer.json["compare"]["edgebank"]) == numbers(rule.metrics.as_dict())
     assert "epoch   1  loss" in answer.err
     assert [row["epoch"] for row in answer.json["epochs"]] == [1]
     assert "note: holdout=tgn hides 17 of 196 training events" in answer.err
@@ -45,7 +45,7 @@ def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
 def test_people_read_the_same_numbers(visits: Path) -> None:
     settings = ["--epochs", 1, "--out", "mine", *SET]
     answer = Answer("train", visits, *COLUMNS, "--bipartite", *settings, "--compare", "edgebank")
-    metrics = RunFolder("mine").metrics()
+    metrics = RunFolder("mine").metrics().as_dict()
     assert answer.code == 0
     for selection in ("transductive", "inductive"):
         m = metrics[selection]
@@ -151,13 +151,13 @@ def test_ctrl_c_says_how_to_go_on(visits: Path, run: Path, monkeypatch: pytest.M
     assert answer.code == 130
     assert answer.err.splitlines()[-1] == "error: interrupted; nothing is lost. Go on with: contig resume run"
     early = Answer("evaluate", "run", "--json")
-    assert early.json["transductive"]["events"] == RunFolder(run).metrics()["transductive"]["events"]
+    assert early.json["transductive"]["events"] == RunFolder(run).metrics().transductive.events
     assert "note: run: the training is not finished; answers come from its best epoch so far" in early.err
     for command in (["recommend"], ["embed", "--out", "x.npy"], ["trajectory", "--out", "x.parquet"]):
         node = ["--nodes", "n1"] if command[0] == "embed" else ["--node", "n1"]
         assert "its best epoch so far, epoch 1" in Answer(command[0], "run", *node, *command[1:]).err
     resumed = Answer("resume", "run", "--json")
-    assert numbers(resumed.json) == {"run": "run", **numbers(RunFolder(run).metrics())}
+    assert numbers(resumed.json) == {"run": "run", **numbers(RunFolder(run).metrics().as_dict())}
 
 
 def test_ctrl_c_before_anything_was_made(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,17 +175,17 @@ def test_train_for_longer(visits: Path, run: Path) -> None:
     assert Answer(*command).code == 0
     assert numbers(Answer("resume", "run", "--epochs", 2, "--json").json) == {
         "run": "run",
-        **numbers(RunFolder(run).metrics()),
+        **numbers(RunFolder(run).metrics().as_dict()),
     }
 
 
 def test_a_finished_run_tells_its_results_again(run: Path) -> None:
     answer = Answer("resume", run)
     metrics = RunFolder(run).metrics()
-    best = metrics["best_epoch"]
+    best = metrics.best_epoch
     assert f"is finished: 2 epochs are done (all were asked for), the best was {best}" in answer.words
     assert f"To train longer: contig resume {run} --epochs 4" in answer.err
-    assert f"transductive contig {100 * metrics['transductive']['ap']:.2f}" in answer.words
+    assert f"transductive contig {100 * metrics.transductive.ap:.2f}" in answer.words
     assert f"the best epoch was {best} of 2" in answer.words
 
 
@@ -194,19 +194,19 @@ def test_a_finished_run_tells_its_results_again(run: Path) -> None:
 
 def test_evaluate_json(run: Path) -> None:
     found = Answer("evaluate", run, "--task", "link", "--json").json
-    assert found == Run.open(run).evaluate()
+    assert found == Run.open(run).evaluate().as_dict()
     assert {"protocol", "seed", "batch_size", "hardware"} <= set(found)
     for selection in ("transductive", "inductive"):
         assert set(found[selection]) == {"ap", "auc", "ap_overall", "auc_overall", "events"}
     harder = Answer("evaluate", run, "--negatives", "inductive", "--batch-size", 12, "--json").json
-    assert harder == Run.open(run).evaluate(negatives="inductive", batch_size=12)
+    assert harder == Run.open(run).evaluate(negatives="inductive", batch_size=12).as_dict()
     assert harder["transductive"] != found["transductive"]
 
 
 def test_evaluate_for_people(run: Path) -> None:
-    found = Run.open(run).evaluate(negatives="historical")
+    found = Run.open(run).evaluate(negatives="historical").result
     answer = Answer("evaluate", run, "--negatives", "historical")
-    assert f"transductive contig {100 * found['transductive']['ap']:.2f}" in answer.words
+    assert f"transductive contig {100 * found.transductive.ap:.2f}" in answer.words
     assert "historical negatives, batches of 30, new nodes by holdout tgn" in answer.words
 
 

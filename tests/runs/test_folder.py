@@ -93,7 +93,7 @@ def test_an_unfinished_run_says_so(missing: tuple[str, ...], copy: Path) -> None
     for name in missing:
         (copy / name).unlink()
     with pytest.raises(RunError, match=rf"has no {missing[0]}.*contig resume {copy}"):
-        assert Run.open(copy).evaluate() == Run.open(copy).metrics
+        assert Run.open(copy).evaluate().result == Run.open(copy).metrics.result
 
 
 @pytest.mark.parametrize("column", ["src", "dst", "t"])

@@ -161,7 +161,7 @@ def test_ascending_times_observe_every_event_once(run: Run, monkeypatch: pytest.
 
 
 def test_a_run_in_one_line(run: Run) -> None:
-    ap = 100 * run.metrics["transductive"]["ap"]
+    ap = 100 * run.metrics.transductive.ap
     assert repr(run) == f"Run('{run.path}': contig on tiny, 400 events, 32 nodes, test AP {ap:.2f})"
 
 
@@ -351,10 +351,7 @@ def test_a_rule_recommends_whom_one_met(tmp_path: Path) -> None:
 def test_evaluation_says_what_training_said(run: Run, named: Run) -> None:
     for one in (run, named):
         metrics, again = one.metrics, Run.open(one.path).evaluate()
-        for selection in ("transductive", "inductive", "old_old", "new_old", "new_new"):
-            assert again[selection] == metrics[selection]
-        for key in ("seed", "batch_size", "protocol", "model", "data", "hardware"):
-            assert again[key] == metrics[key]
+        assert (again.result, again.facts) == (metrics.result, metrics.facts)
 
 
 def test_evaluation_is_deterministic(run: Run) -> None:
@@ -363,15 +360,15 @@ def test_evaluation_is_deterministic(run: Run) -> None:
     torch.manual_seed(2)
     run.embed(at=run.stream.t[77].item())
     assert run.evaluate(negatives="historical") == first
-    assert first["protocol"]["negatives"] == "historical"
-    assert first["transductive"] != run.evaluate()["transductive"]
+    assert first.result.protocol.negatives == "historical"
+    assert first.result.transductive != run.evaluate().result.transductive
 
 
 def test_batch_size_is_part_of_the_result(run: Run) -> None:
     """Scores change with what a batch may not know, and AP is a mean over other batches."""
     small = run.evaluate(batch_size=7)
-    assert small["batch_size"] == 7
-    assert small["transductive"]["ap_overall"] != run.metrics["transductive"]["ap_overall"]
+    assert small.facts.batch_size == 7
+    assert small.result.transductive.ap_overall != run.metrics.transductive.ap_overall
 
 
 def test_one_event_at_a_time_is_the_model_itself(run: Run) -> None:
@@ -397,7 +394,7 @@ def test_one_event_at_a_time_is_the_model_itself(run: Run) -> None:
         negative.append(logits[0, 1].item())
     truth = [1] * len(positive) + [0] * len(negative)
     expected = average_precision_score(truth, positive + negative)
-    assert run.evaluate(batch_size=1)["transductive"]["ap_overall"] == pytest.approx(expected, abs=1e-6)
+    assert run.evaluate(batch_size=1).result.transductive.ap_overall == pytest.approx(expected, abs=1e-6)
 
 
 def test_unknown_tasks_and_negatives(run: Run) -> None:

@@ -22,7 +22,7 @@ from contig.tasks import classify
 from contig.tasks.recommend import Ranker, recommend_report
 from contig.training.fit import fit
 
-ABOUT = {"contig", "model", "data", "seed", "hardware", "protocol", "batch_size"}
+ABOUT = {"schema", "contig", "model", "data", "seed", "hardware", "protocol", "batch_size"}
 SELECTIONS = {"transductive", "inductive", "old_old", "new_old", "new_new"}
 
 
@@ -40,11 +40,11 @@ def test_ranks_walk_on_from_validation(run: Run) -> None:
     assert state.position == split.test[0]
     ranker = Ranker(run.model, state, History.from_stream(run.stream), 30, Negatives(run.stream))
     expected = recommend_report(run.stream, split, split.test, ranker(split.test))
-    assert {name: found[name] for name in expected} == expected
-    assert set(found) == ABOUT | SELECTIONS
-    assert found["protocol"]["holdout"] == "tgn"
-    assert found["seed"] == run.config.train.seed
-    assert found["hardware"] == hardware(run.history.device)
+    assert found.result.each() == expected.each()
+    assert set(found.as_dict()) == ABOUT | SELECTIONS
+    assert found.result.protocol.holdout == "tgn"
+    assert found.facts.seed == run.config.train.seed
+    assert found.facts.hardware == hardware(run.history.device)
 
 
 @pytest.mark.parametrize(
@@ -63,27 +63,27 @@ def test_evaluations_are_deterministic_and_change_nothing(
     monkeypatch.setattr(classify, "LOOKS", 3)
     before = labelled.embed()
     first = labelled.evaluate(task, **options)
-    assert first["protocol"]["task"] == task
-    assert set(first) >= ABOUT
+    assert first.result.protocol.task == task
+    assert set(first.as_dict()) >= ABOUT
     assert Run.open(labelled.path).evaluate(task, **options) == first
     np.testing.assert_array_equal(labelled.embed(), before)
 
 
 def test_batches_are_part_of_the_result(run: Run) -> None:
     small = run.evaluate("recommend", batch_size=7)
-    assert small["batch_size"] == 7
-    assert small["transductive"] != run.evaluate("recommend")["transductive"]
+    assert small.facts.batch_size == 7
+    assert small.result.transductive != run.evaluate("recommend").result.transductive
 
 
 @pytest.mark.parametrize("rule", ["edgebank", "popularity", "recency"])
 def test_rules_are_measured_beside_models(rule: str, run: Run, tmp_path: Path) -> None:
     one = fit(run.stream, rule, out=tmp_path / rule, show=False, batch_size=TINY["batch_size"])
     found, model = one.evaluate("recommend"), run.evaluate("recommend")
-    assert found["model"] == rule
-    assert found["protocol"] == model["protocol"]
-    assert found["transductive"]["events"] == model["transductive"]["events"]
-    assert 0 < found["transductive"]["mrr"] < 1
-    assert set(one.evaluate("intervals")["transductive"]) == set(run.evaluate("intervals")["transductive"])
+    assert found.facts.model == rule
+    assert found.result.protocol == model.result.protocol
+    assert found.result.transductive.events == model.result.transductive.events
+    assert 0 < found.result.transductive.mrr < 1
+    assert one.evaluate("intervals").result.intervals == run.evaluate("intervals").result.intervals
     with pytest.raises(DataError, match="no labels"):
         one.evaluate("classify")
 
@@ -94,11 +94,11 @@ def test_a_planted_habit_is_found() -> None:
     src = rng.integers(0, 12, 400)
     stream = EventStream.from_arrays(src, 100 + src, np.arange(400))
     found = fit(stream, "recency", show=False, holdout="paper", batch_size=10).evaluate("recommend")
-    assert found["transductive"]["mrr"] == 1
+    assert found.result.transductive.mrr == 1
     shared = fit(stream, "recency", show=False, holdout="paper", batch_size=10)
-    assert shared.evaluate("recommend", as_of="batch")["transductive"]["mrr"] == 1
+    assert shared.evaluate("recommend", as_of="batch").result.transductive.mrr == 1
     popular = fit(stream, "popularity", show=False, holdout="paper").evaluate("recommend")
-    assert popular["transductive"]["mrr"] < 0.5
+    assert popular.result.transductive.mrr < 0.5
 
 
 def test_options_of_another_task_are_refused(run: Run) -> None:

@@ -63,6 +63,8 @@ def same_run(one: Path, other: Path) -> bool:
     """Whether two run folders hold the same result, the checkpoint included."""
     from contig.runs.folder import RunFolder
 
-    metrics = numbers(RunFolder(one).metrics()) == numbers(RunFolder(other).metrics())
+    metrics = [numbers(RunFolder(path).metrics().as_dict()) for path in (one, other)]
     files = ("best.pt", "serving.pt", "checkpoint.pt")
-    return metrics and all(same(numbers(saved(one, f)), numbers(saved(other, f))) for f in files)
+    return metrics[0] == metrics[1] and all(
+        same(numbers(saved(one, f)), numbers(saved(other, f))) for f in files
+    )

@@ -19,6 +19,7 @@ from contig.history import History
 from contig.models import Model
 from contig.tasks import classify
 from contig.tasks.classify import check_labels, classify_report, decode, learn, measure, standardised
+from contig.tasks.results import LabelMetrics
 from contig.tasks.setting import Setting
 
 STREAM = random_stream(1, events=30)
@@ -104,8 +105,8 @@ def test_no_label_of_the_test_is_seen_before_it_is_measured() -> None:
     )
     np.testing.assert_array_equal(found, again)
     assert [one.validation for one in before] == [one.validation for one in after]
-    flipped = measure(setting(replace(stream, label=other)), seeds=2)["transductive"]["auc"]
-    assert flipped == pytest.approx(1 - measure(asked, seeds=2)["transductive"]["auc"])
+    flipped = measure(setting(replace(stream, label=other)), seeds=2).transductive.auc
+    assert flipped == pytest.approx(1 - measure(asked, seeds=2).transductive.auc)
 
 
 def test_labels_are_no_part_of_an_embedding() -> None:
@@ -242,10 +243,11 @@ def test_the_report_against_sklearn(holdout: Holdout) -> None:
     for name, rows in (("transductive", kept), ("inductive", new)):
         truth = label[split.test][rows]
         each = [roc_auc_score(truth, one[rows]) for one in found]
-        assert report[name]["auc_seeds"] == pytest.approx(each)
-        assert report[name]["auc"] == pytest.approx(sum(each) / 3)
-        assert report[name]["auc_std"] == pytest.approx(np.std(each, ddof=1))
-        assert (report[name]["events"], report[name]["positives"]) == (len(rows), truth.sum())
+        measured = getattr(report, name)
+        assert measured.auc_seeds == pytest.approx(each)
+        assert measured.auc == pytest.approx(sum(each) / 3)
+        assert measured.auc_std == pytest.approx(np.std(each, ddof=1))
+        assert (measured.events, measured.positives) == (len(rows), truth.sum())
 
 
 def test_one_label_alone_has_no_auc() -> None:
@@ -254,8 +256,9 @@ def test_one_label_alone_has_no_auc() -> None:
     split.new_nodes[:] = False
     found = np.zeros((2, len(split.test)), np.float32)
     report = classify_report(stream, split, np.ones(len(stream), bool), found)
-    assert report["inductive"] == {"events": 0, "positives": 0}
-    assert report["transductive"] == {"events": len(split.test), "positives": len(split.test)}
+    assert report.inductive == LabelMetrics(events=0, positives=0)
+    assert report.transductive == LabelMetrics(events=len(split.test), positives=len(split.test))
+    assert "auc" not in report.transductive.as_dict()
 
 
 def test_the_whole_task() -> None:
@@ -268,11 +271,12 @@ def test_the_whole_task() -> None:
         ("validation", asked.split.val),
         ("test", asked.split.test),
     ):
-        assert found["labels"][name] == {"events": len(part), "positives": stream.label[part].sum()}
-    assert len(set(found["transductive"]["auc_seeds"])) > 1
-    assert len(found["validation"]["auc_seeds"]) == found["protocol"]["decoder_seeds"] == 3
+        counts = getattr(found.labels, name)
+        assert (counts.events, counts.positives) == (len(part), stream.label[part].sum())
+    assert len(set(found.transductive.auc_seeds)) > 1
+    assert len(found.validation.auc_seeds) == found.protocol.decoder_seeds == 3
     assert measure(asked, seeds=3) == found
-    assert measure(asked, seeds=1)["transductive"]["auc_std"] == 0
+    assert measure(asked, seeds=1).transductive.auc_std == 0
     with pytest.raises(ConfigError, match="seeds=0"):
         measure(asked, seeds=0)
 
@@ -293,8 +297,9 @@ def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them() -> None:
     report = classify_report(stream, split, label, found, inductive=False)
     new = split.new_nodes[stream.src[split.test]]
     assert 0 < new.sum() < len(new)
-    assert report["inductive"] == {"events": int(new.sum()), "positives": int(label[split.test][new].sum())}
+    positives = int(label[split.test][new].sum())
+    assert report.inductive == LabelMetrics(events=int(new.sum()), positives=positives)
     truth = label[split.test][~new]
     expected = [roc_auc_score(truth, one[~new]) for one in found]
-    assert report["transductive"]["auc_seeds"] == pytest.approx(expected)
-    assert report["transductive"]["events"] == int((~new).sum())
+    assert report.transductive.auc_seeds == pytest.approx(expected)
+    assert report.transductive.events == int((~new).sum())

@@ -13,6 +13,7 @@ from contig.history import History
 from contig.tasks import link
 from contig.tasks.intervals import SETS, interval_report, measure
 from contig.tasks.link import LinkScores
+from contig.tasks.results import LinkMetrics
 from contig.tasks.setting import Setting
 
 
@@ -46,14 +47,14 @@ def test_against_brute_force(holdout: Holdout, batch_size: int) -> None:
     seen = 0
     for number, name in enumerate(SETS):
         rows = [i for i, x in enumerate(tested) if sum(x > cut for cut in cuts) == number]
-        assert found["intervals"][name] == [min(tested[i] for i in rows), max(tested[i] for i in rows)]
+        assert found.spans[name] == (min(tested[i] for i in rows), max(tested[i] for i in rows))
         new = [
             i for i in rows if not {int(stream.src[events[i]]), int(stream.dst[events[i]])} <= trained
         ]  # fmt: skip
         old = [i for i in rows if i not in new]
         for selection, mine in (("transductive", old if holdout == "paper" else rows), ("inductive", new)):
-            got = found[selection][name]
-            assert got["events"] == len(mine) > 0
+            got = getattr(found.metrics, selection)[name]
+            assert got.events == len(mine) > 0
             aps, aucs = [], []
             for start in range(0, len(mine), batch_size):
                 part = mine[start : start + batch_size]
@@ -61,8 +62,8 @@ def test_against_brute_force(holdout: Holdout, batch_size: int) -> None:
                 guess = np.r_[scores.positive[part], scores.negative[part]]
                 aps.append(average_precision_score(truth, guess))
                 aucs.append(roc_auc_score(truth, guess))
-            assert got["ap"] == pytest.approx(np.mean(aps))
-            assert got["auc"] == pytest.approx(np.mean(aucs))
+            assert got.ap == pytest.approx(np.mean(aps))
+            assert got.auc == pytest.approx(np.mean(aucs))
         seen += len(rows)
     assert seen == len(events)
 
@@ -72,9 +73,10 @@ def test_equal_intervals_stay_in_one_set() -> None:
     split = chronological_split(stream, holdout="paper")
     ones = np.ones(len(split.test), np.float32)
     found = interval_report(stream, split, split.test, LinkScores(ones, 0 * ones), 10)
-    assert found["intervals"] == {"0-20%": [0, 0], **dict.fromkeys(SETS[1:])}
-    assert found["inductive"]["0-20%"]["events"] == len(split.test)
-    assert found["inductive"]["40-60%"] == found["transductive"]["0-20%"] == {"events": 0}
+    assert found.spans == {"0-20%": (0, 0), **dict.fromkeys(SETS[1:])}
+    assert found.metrics.inductive["0-20%"].events == len(split.test)
+    empty = LinkMetrics(events=0)
+    assert found.metrics.inductive["40-60%"] == found.metrics.transductive["0-20%"] == empty
 
 
 def test_the_scores_are_those_of_link_prediction() -> None:
@@ -85,12 +87,12 @@ def test_the_scores_are_those_of_link_prediction() -> None:
         return Setting(model, model.new_state(30), History.from_stream(stream), stream, split, 20)
 
     found = measure(setting(), negatives="historical")
-    assert found["protocol"]["negatives"] == "historical"
+    assert found.protocol.negatives == "historical"
+    assert "quintiles" in found.protocol.sets
     scores = link.scores_of_test(setting(), "historical")
-    protocol = found.pop("protocol")
-    assert found == interval_report(stream, split, split.test, scores, 20)
-    assert "quintiles" in protocol["sets"]
-    assert found != {k: v for k, v in measure(setting()).items() if k != "protocol"}
+    spans, metrics = interval_report(stream, split, split.test, scores, 20)
+    assert found.intervals == spans
+    assert found.each() == metrics.each() != measure(setting()).each()
 
 
 def test_lost_scores_are_told() -> None:

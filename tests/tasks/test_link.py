@@ -18,6 +18,7 @@ from contig.streaming.schedule import schedule
 from contig.streaming.walker import replay
 from contig.tasks.link import LinkScorer, LinkScores, evaluation_negatives, link_report, score_batch
 from contig.tasks.metrics import link_metrics
+from contig.tasks.results import LinkMetrics
 
 
 @pytest.fixture
@@ -173,11 +174,11 @@ def test_the_report_against_a_slow_loop(holdout: Holdout, batch_size: int) -> No
     )
     found = link_report(stream, split, split.test, scores, batch_size)
     rows = slow_selections(stream, split, split.test, holdout)
-    assert {name: len(r) for name, r in rows.items()} == {n: m["events"] for n, m in found.items()}
+    assert {name: len(r) for name, r in rows.items()} == {n: m.events for n, m in found.each().items()}
     assert min(len(r) for r in rows.values()) > 0  # every selection is put to the test
     for name, r in rows.items():
-        assert found[name] == link_metrics(scores.positive[r], scores.negative[r], batch_size), name
-    assert (found["transductive"] == found["old_old"]) is (holdout == "paper")
+        assert found.each()[name] == link_metrics(scores.positive[r], scores.negative[r], batch_size), name
+    assert (found.transductive == found.old_old) is (holdout == "paper")
 
 
 @pytest.mark.parametrize("holdout", HOLDOUTS)
@@ -190,11 +191,11 @@ def test_a_model_that_knows_no_new_nodes_is_not_measured_on_them(holdout: Holdou
     found = link_report(stream, split, split.test, scores, 7, inductive=False)
     rows = slow_selections(stream, split, split.test, "paper")
     for name in ("inductive", "new_old", "new_new"):
-        assert found[name] == {"events": len(rows[name])}
+        assert found.each()[name] == LinkMetrics(events=len(rows[name]))
         assert rows[name]
     known = rows["old_old"]
     expected = link_metrics(scores.positive[known], scores.negative[known], 7)
-    assert found["transductive"] == found["old_old"] == expected
+    assert found.transductive == found.old_old == expected
 
 
 def test_a_report_of_no_new_nodes_says_so(stream: EventStream) -> None:
@@ -202,8 +203,8 @@ def test_a_report_of_no_new_nodes_says_so(stream: EventStream) -> None:
     split.new_nodes[:] = False
     ones = np.ones(len(split.test), np.float32)
     found = link_report(stream, split, split.test, LinkScores(ones, 0 * ones), 10)
-    assert found["inductive"] == found["new_new"] == {"events": 0}
-    assert found["transductive"]["ap"] == 1.0
+    assert found.inductive == found.new_new == LinkMetrics(events=0)
+    assert found.transductive.ap == 1.0
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from contig.tasks.metrics import area_under_curve, average_precision, link_metrics
+from contig.tasks.results import LinkMetrics
 
 Floats = NDArray[np.float32]
 
@@ -82,7 +83,7 @@ def test_per_batch_and_overall_against_sklearn(batch_size: int) -> None:
         aps.append(average_precision_score(truth, score))
         aucs.append(roc_auc_score(truth, score))
     truth, score = np.r_[np.ones(13), np.zeros(13)], np.r_[positive, negative]
-    assert found == {
+    assert found.as_dict() == {
         "ap": pytest.approx(np.mean(aps)),
         "auc": pytest.approx(np.mean(aucs)),
         "ap_overall": pytest.approx(average_precision_score(truth, score)),
@@ -97,8 +98,8 @@ def test_several_negatives_per_event() -> None:
     assert average_precision(positive, more) == average_precision(positive, more.ravel())
     found = link_metrics(positive, more, batch_size=4)
     first = area_under_curve(positive[:4], more[:4].ravel())
-    assert found["auc"] == pytest.approx((first + area_under_curve(positive[4:], more[4:].ravel())) / 2)
+    assert found.auc == pytest.approx((first + area_under_curve(positive[4:], more[4:].ravel())) / 2)
 
 
 def test_nothing_selected_has_no_metrics() -> None:
-    assert link_metrics(column(), column(), 200) == {"events": 0}
+    assert link_metrics(column(), column(), 200) == LinkMetrics(events=0)

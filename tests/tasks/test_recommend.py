@@ -32,8 +32,9 @@ from contig.models import Model
 from contig.streaming.schedule import schedule
 from contig.tasks import recommend
 from contig.tasks.link import selections
-from contig.tasks.metrics import RECALLS, rank_metrics
+from contig.tasks.metrics import rank_metrics
 from contig.tasks.recommend import AsOf, Ranker, best_first, draw_rivals, measure, ranks, recommend_report
+from contig.tasks.results import RankMetrics
 from contig.tasks.setting import Setting
 
 BATCH = 6
@@ -96,18 +97,20 @@ def test_metrics_against_sklearn_where_nothing_is_tied() -> None:
     scores, own = rng.permuted(np.tile(np.arange(40.0), (70, 1)), axis=1), rng.integers(0, 40, 70)
     truth = np.arange(40) == own[:, None]
     found = rank_metrics(ranks(torch.tensor(scores), torch.tensor(own), torch.tensor(~truth)).numpy())
-    assert found["mrr"] == pytest.approx(label_ranking_average_precision_score(truth, scores))
-    for k in RECALLS:
+    assert found.mrr == pytest.approx(label_ranking_average_precision_score(truth, scores))
+    for k in (5, 10, 15, 20):
         expected = top_k_accuracy_score(own, scores, k=k, labels=np.arange(40))
-        assert found[f"recall@{k}"] == pytest.approx(expected)
-    assert found["events"] == 70
+        assert found.as_dict()[f"recall@{k}"] == pytest.approx(expected)
+    assert found.events == 70
 
 
 def test_metrics_by_hand() -> None:
     found = rank_metrics(np.array([1, 5, 5.5, 16, 200], np.float32))
-    assert found["mrr"] == pytest.approx((1 + 1 / 5 + 1 / 5.5 + 1 / 16 + 1 / 200) / 5)
-    assert [found[f"recall@{k}"] for k in (5, 10, 15, 20)] == pytest.approx([0.4, 0.6, 0.6, 0.8])
-    assert rank_metrics(np.array([], np.float32)) == {"events": 0}
+    assert found.mrr == pytest.approx((1 + 1 / 5 + 1 / 5.5 + 1 / 16 + 1 / 200) / 5)
+    assert [found.recall_at_5, found.recall_at_10, found.recall_at_15, found.recall_at_20] == pytest.approx(
+        [0.4, 0.6, 0.6, 0.8]
+    )
+    assert rank_metrics(np.array([], np.float32)) == RankMetrics(events=0)
 
 
 # -- the walk -----------------------------------------------------------------------------------------------
@@ -284,18 +287,18 @@ def test_the_report_holds_every_selection(holdout: Holdout) -> None:
     found = measure(asked)
     each = ranked(asked.model, stream, stream, asked.split.test)
     for name, rows in selections(stream, asked.split, asked.split.test).items():
-        assert found[name] == rank_metrics(each[rows])
-    assert found["inductive"]["events"] > 0
-    assert found["protocol"]["ties"] == "mean of the best and the worst rank"
-    assert f"all {len(stream.destinations)} destinations" in found["protocol"]["candidates"]
+        assert found.each()[name] == rank_metrics(each[rows])
+    assert found.inductive.events > 0
+    assert found.protocol.ties == "mean of the best and the worst rank"
+    assert f"all {len(stream.destinations)} destinations" in found.protocol.candidates
 
 
 def test_options_and_their_limits() -> None:
     stream = random_stream(5, events=80)
     model = case("recency", shape_of(stream))
     drawn = measure(setting(model, stream), candidates=2)
-    assert drawn["protocol"]["candidates"].startswith("2 drawn for each event")
-    assert drawn["transductive"]["recall@5"] == 1
+    assert drawn.protocol.candidates.startswith("2 drawn for each event")
+    assert drawn.transductive.recall_at_5 == 1
     assert measure(setting(model, stream), candidates=8) == measure(setting(model, stream))  # all there are
     wrong: dict[str, Any] = {"as_of": "evnt"}
     with pytest.raises(ConfigError, match="Did you mean 'event'"):

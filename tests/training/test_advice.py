@@ -59,7 +59,7 @@ def test_the_baseline_is_the_heuristic_itself(stream: EventStream, tmp_path: Pat
     for holdout in ("tgn", "paper"):
         run = fit(stream, "edgebank", out=tmp_path / holdout, show=False, batch_size=30, holdout=holdout)
         one = session(stream, holdout=holdout)
-        assert baseline_ap(one) == run.metrics["epochs"][0]["val_ap"]
+        assert baseline_ap(one) == run.metrics.epochs[0].val_ap
         one.progress.best_ap = baseline_ap(one)
         assert list(after_training(one)) == []
         one.progress.best_ap -= 0.01

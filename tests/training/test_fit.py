@@ -4,6 +4,8 @@ import signal
 import sys
 import tempfile
 import threading
+from dataclasses import replace
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from contig.models import DataShape, EventBatch, NodeState
 from contig.models.contig import ConTIG, ConTIGOptions
 from contig.runs.run import Run
 from contig.tasks.link import evaluation_negatives
+from contig.tasks.results import DataFacts, LinkMetrics, RankMetrics
 from contig.training import fit as fitting
 from contig.training import loop
 from contig.training.fit import fit, resume
@@ -89,9 +92,9 @@ def test_it_learns_what_can_be_learned(tmp_path: Path) -> None:
     dst = np.where(rng.random(600) < 0.9, 100, rng.integers(101, 111, 600))
     stream = EventStream.from_arrays(rng.integers(0, 12, 600), dst, np.arange(600), origin="busy")
     run = train(stream, tmp_path / "run", epochs=8, holdout="paper")
-    rows = run.metrics["epochs"]
-    assert rows[-1]["loss"] < 0.6 < rows[0]["loss"]
-    assert run.metrics["transductive"]["ap"] > 0.8
+    rows = run.metrics.epochs
+    assert rows[-1].loss < 0.6 < rows[0].loss
+    assert run.metrics.transductive.ap > 0.8
 
 
 def test_seeds_decide_and_nothing_else(stream: EventStream, tmp_path: Path) -> None:
@@ -100,12 +103,13 @@ def test_seeds_decide_and_nothing_else(stream: EventStream, tmp_path: Path) -> N
     torch.manual_seed(2)
     two = train(stream, tmp_path / "two", seed=4)
     other = train(stream, tmp_path / "other", seed=5)
-    assert numbers(one.metrics) == numbers(two.metrics)
+    assert numbers(one.metrics.as_dict()) == numbers(two.metrics.as_dict())
     assert same(saved(one.path, "serving.pt"), saved(two.path, "serving.pt"))
-    assert one.metrics["transductive"] != other.metrics["transductive"]
+    assert one.metrics.transductive != other.metrics.transductive
     # seeds share the events they are measured on
     for selection in ("transductive", "inductive", "new_new"):
-        assert one.metrics[selection]["events"] == other.metrics[selection]["events"]
+        counts = [getattr(run.metrics.result, selection).events for run in (one, other)]
+        assert counts[0] == counts[1]
 
 
 def test_the_generators_of_the_caller_stay_where_they_are(stream: EventStream, tmp_path: Path) -> None:
@@ -128,7 +132,7 @@ def test_a_thread_can_train(stream: EventStream, tmp_path: Path) -> None:
     thread = threading.Thread(target=train, args=(stream, tmp_path / "run"))
     thread.start()
     thread.join()
-    assert Run.open(tmp_path / "run").metrics["best_epoch"] == 1
+    assert Run.open(tmp_path / "run").metrics.best_epoch == 1
 
 
 def test_a_file_or_a_name_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,9 +142,9 @@ def test_a_file_or_a_name_will_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     rows = zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True)
     path.write_text("src,dst,t\n" + "".join(f"{s},{d},{t}\n" for s, d, t in rows))
     run = fit(path, show=False, epochs=1, **TINY)
-    assert run.metrics["data"]["origin"] == str(path)
+    assert run.metrics.facts.data.origin == str(path)
     assert run.path.parent == tmp_path  # kept in a temporary folder if nobody says where
-    assert numbers(run.metrics)["transductive"] == train(stream, tmp_path / "run").metrics["transductive"]
+    assert run.metrics.transductive == train(stream, tmp_path / "run").metrics.transductive
 
 
 def test_columns_can_be_named(tmp_path: Path) -> None:
@@ -180,7 +184,8 @@ def scripted(patch: pytest.MonkeyPatch, stream: EventStream, precision: list[flo
 
     def told(stream: Any, split: Any, events: Any, *rest: Any, **named: Any) -> Any:
         real = report(stream, split, events, *rest, **named)
-        return real | {"transductive": {"ap": next(said), "auc": 0.5}} if events[0] == first_val else real
+        scripted = LinkMetrics(ap=next(said), auc=0.5, events=9) if events[0] == first_val else None
+        return replace(real, transductive=scripted) if scripted else real
 
     patch.setattr(loop, "link_report", told)
 
@@ -205,8 +210,8 @@ def test_patience(
 ) -> None:
     scripted(monkeypatch, stream, precision)
     run = train(stream, tmp_path / "run", epochs=epochs, patience=3)
-    assert [row["val_ap"] for row in run.metrics["epochs"]] == precision[:trained]
-    assert run.metrics["best_epoch"] == best
+    assert [row.val_ap for row in run.metrics.epochs] == precision[:trained]
+    assert run.metrics.best_epoch == best
     assert saved(tmp_path / "run", "best.pt")["epoch"] == best
 
 
@@ -217,7 +222,7 @@ def test_the_best_epoch_is_what_the_run_answers_with(
     run = train(stream, tmp_path / "long", epochs=4)
     short = train(stream, tmp_path / "short", epochs=2)
     assert same(run.model.state_dict(), short.model.state_dict())
-    assert run.metrics["transductive"] == short.metrics["transductive"]
+    assert run.metrics.transductive == short.metrics.transductive
     assert not same(run.model.state_dict(), saved(tmp_path / "long", "checkpoint.pt")["weights"])
 
 
@@ -336,7 +341,7 @@ def test_tensorboard_gets_every_epoch(
     assert writer.closed
     assert Path(writer.folder).parent == run.path
     names = ("loss", "val_ap", "val_auc", "val_ap_inductive")
-    expected = [(name, row["epoch"], row[name]) for row in run.metrics["epochs"] for name in names]
+    expected = [(name, row.epoch, getattr(row, name)) for row in run.metrics.epochs for name in names]
     assert writer.rows == expected
 
 
@@ -345,16 +350,16 @@ def test_tensorboard_gets_every_epoch(
 
 def test_what_the_metrics_say_besides(run: Run, stream: EventStream) -> None:
     metrics = run.metrics
-    assert metrics["data"] == {"origin": "tiny", "events": 400, "nodes": stream.num_nodes}
-    assert (metrics["seed"], metrics["batch_size"], metrics["model"]) == (0, 30, "contig")
-    assert metrics["protocol"]["holdout"] == "tgn"
-    assert "CPU" in metrics["hardware"]
-    assert metrics["peak_memory"]["bytes"] > 0
-    assert metrics["peak_memory"]["of"] == "the whole process"
-    assert metrics["parameters"] == sum(p.numel() for p in run.model.parameters())
-    assert [row["epoch"] for row in metrics["epochs"]] == [1, 2]
-    best = max(metrics["epochs"], key=lambda row: row["val_ap"])
-    assert metrics["best_epoch"] == best["epoch"]
+    assert metrics.facts.data == DataFacts(origin="tiny", events=400, nodes=stream.num_nodes)
+    assert (metrics.facts.seed, metrics.facts.batch_size, metrics.facts.model) == (0, 30, "contig")
+    assert metrics.result.protocol.holdout == "tgn"
+    assert "CPU" in metrics.facts.hardware
+    assert metrics.peak_memory.bytes > 0
+    assert metrics.peak_memory.of == "the whole process"
+    assert metrics.parameters == sum(p.numel() for p in run.model.parameters())
+    assert [row.epoch for row in metrics.epochs] == [1, 2]
+    best = max(metrics.epochs, key=lambda row: row.val_ap)
+    assert metrics.best_epoch == best.epoch
 
 
 def test_what_is_not_there_is_null_in_json(tmp_path: Path) -> None:
@@ -363,9 +368,9 @@ def test_what_is_not_there_is_null_in_json(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     stream = EventStream.from_arrays(rng.permutation(n) % 7, 10 + n % 5, n, origin="NaN.csv")
     run = train(stream, tmp_path / "run", holdout="paper")
-    assert run.metrics["inductive"] == {"events": 0}
-    assert [row["val_ap_inductive"] for row in run.metrics["epochs"]] == [None]
-    assert run.metrics["data"]["origin"] == "NaN.csv"
+    assert run.metrics.inductive == LinkMetrics(events=0)
+    assert [isnan(row.val_ap_inductive) for row in run.metrics.epochs] == [True]
+    assert run.metrics.facts.data.origin == "NaN.csv"
 
 
 def test_the_curve_is_drawn(stream: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,10 +411,10 @@ def test_a_rule_is_measured_as_by_hand(holdout: str, tmp_path: Path) -> None:
     stream = EventStream.from_arrays(src, 100 + rng.integers(0, 8, 500), n // 3)
     run = fit(stream, "edgebank", out=tmp_path / "run", show=False, holdout=holdout, batch_size=25)
     for selection, expected in edgebank_by_hand(stream, holdout).items():
-        got = run.metrics[selection]
+        got = getattr(run.metrics, selection)
         assert expected["events"] > 5
-        assert {key: got[key] for key in expected} == pytest.approx(expected)
-    assert len(run.metrics["epochs"]) == 1
+        assert {key: getattr(got, key) for key in expected} == pytest.approx(expected)
+    assert len(run.metrics.epochs) == 1
     assert not (tmp_path / "run" / "curve.png").exists()
 
 
@@ -418,8 +423,8 @@ def test_rule_paper_trains_on_more(stream: EventStream, tmp_path: Path) -> None:
     run = train(stream, tmp_path / "run", holdout="paper")
     metrics = run.metrics
     split = chronological_split(stream, holdout="paper")
-    assert metrics["transductive"] == metrics["old_old"]
-    assert metrics["transductive"]["events"] + metrics["inductive"]["events"] == len(split.test)
+    assert metrics.transductive == metrics.result.old_old
+    assert metrics.transductive.events + metrics.inductive.events == len(split.test)
     assert len(split.train) > len(chronological_split(stream).train)
 
 
@@ -433,23 +438,21 @@ def test_a_model_without_new_nodes_is_measured_on_known_ones(
     settings = {"epochs": 1, "batch_size": 30, "dim": 8, "holdout": holdout, "split_seed": 1}
     run = fit(stream, model, out=tmp_path / "run", show=False, **settings)
     metrics = run.metrics
-    assert metrics["inductive"] == {"events": int(new.sum())}
-    assert metrics["transductive"] == metrics["old_old"]
-    assert metrics["transductive"]["events"] == int((~new).sum())
-    assert [row["val_ap_inductive"] for row in metrics["epochs"]] == [None]
-    assert metrics["protocol"]["transductive"] == "events between nodes seen in training"
-    assert metrics["protocol"]["inductive"].startswith("not measured")
-    again = run.evaluate()
-    for key in ("protocol", "transductive", "inductive", "new_new"):
-        assert again[key] == metrics[key]
-    ranked, away = run.evaluate("recommend"), run.evaluate("intervals")
-    assert ranked["inductive"] == {"events": int(new.sum())}
-    assert ranked["transductive"] == ranked["old_old"]
-    assert all(set(of) == {"events"} for of in away["inductive"].values())
-    assert sum(of["events"] for of in away["inductive"].values()) == int(new.sum())
-    assert away["transductive"] == away["old_old"]
+    assert metrics.inductive == LinkMetrics(events=int(new.sum()))
+    assert metrics.transductive == metrics.result.old_old
+    assert metrics.transductive.events == int((~new).sum())
+    assert [isnan(row.val_ap_inductive) for row in metrics.epochs] == [True]
+    assert metrics.result.protocol.transductive == "events between nodes seen in training"
+    assert metrics.result.protocol.inductive.startswith("not measured")
+    assert run.evaluate().result == metrics.result
+    ranked, away = run.evaluate("recommend").result, run.evaluate("intervals").result
+    assert ranked.inductive == RankMetrics(events=int(new.sum()))
+    assert ranked.transductive == ranked.old_old
+    assert all(isnan(metrics.ap) for metrics in away.inductive.values())
+    assert sum(metrics.events for metrics in away.inductive.values()) == int(new.sum())
+    assert away.transductive == away.old_old
     for one in (ranked, away):
-        assert one["protocol"]["inductive"].startswith("not measured")
+        assert one.protocol.inductive.startswith("not measured")
 
 
 @pytest.mark.parametrize(
@@ -457,8 +460,8 @@ def test_a_model_without_new_nodes_is_measured_on_known_ones(
 )
 def test_the_metrics_say_what_transductive_means(holdout: str, said: str, tmp_path: Path) -> None:
     run = fit(tiny_stream(), "edgebank", out=tmp_path / "run", show=False, holdout=holdout)
-    assert run.metrics["protocol"]["transductive"] == said
-    assert run.metrics["protocol"]["inductive"] == "events with a new node"
+    assert run.metrics.result.protocol.transductive == said
+    assert run.metrics.result.protocol.inductive == "events with a new node"
 
 
 def test_nothing_known_to_validate_on(tmp_path: Path) -> None:
@@ -482,18 +485,17 @@ def test_features_count(tmp_path: Path) -> None:
         plain.src, plain.dst, plain.t, edge_features=plain.edge_features[::-1], bipartite=True, origin="tiny"
     ).with_node_features(vectors)
     losses = [
-        train(s, tmp_path / f"{i}").metrics["epochs"][0]["loss"]
-        for i, s in enumerate((one, again, nodes, edges))
+        train(s, tmp_path / f"{i}").metrics.epochs[0].loss for i, s in enumerate((one, again, nodes, edges))
     ]
     assert losses[0] == losses[1]
     assert len(set(losses)) == 3
     reopened = Run.open(tmp_path / "0")
-    assert reopened.evaluate()["transductive"] == reopened.metrics["transductive"]
+    assert reopened.evaluate().result.transductive == reopened.metrics.transductive
 
 
 def test_text_ids_and_real_times(named: Run) -> None:
     stream = named_stream()
-    assert named.metrics["data"]["nodes"] == stream.num_nodes
+    assert named.metrics.facts.data.nodes == stream.num_nodes
     assert named.stream.equals(stream)
     assert named.stream.ids.labels.tolist() == stream.ids.labels.tolist()
 
@@ -522,4 +524,4 @@ def test_the_best_epoch_is_named_after_the_weights_that_are_tested(
     other = 3 - best["epoch"]
     run.folder.save("best.pt", best | {"epoch": other})
     (run.path / "metrics.json").unlink()
-    assert resume(run.path, show=False).metrics["best_epoch"] == other
+    assert resume(run.path, show=False).metrics.best_epoch == other

@@ -13,6 +13,7 @@ from support.trained import TINY, numbers, tiny_stream
 import contig.training.fit as fitting
 from contig.errors import RunError
 from contig.runs.run import Run
+from contig.tasks.results import LinkMetrics, Selections
 from contig.training import loop
 from contig.training.fit import fit, resume
 
@@ -39,7 +40,7 @@ def test_a_run_that_goes_on_is_unfinished_until_its_new_end(
     with pytest.raises(RunError, match="contig resume"):
         _ = early.metrics
     run = resume(tmp_path / "run", device="cpu", show=False)
-    assert run.evaluate()["transductive"] == run.metrics["transductive"]
+    assert run.evaluate().result.transductive == run.metrics.transductive
     assert early.evaluate() == run.evaluate()  # all epochs were done, so that the best one is the best
 
 
@@ -78,12 +79,12 @@ def test_a_finished_run_is_said_to_be_finished(
     fit(tiny_stream(), out=out, device="cpu", show=False, epochs=2, **TINY)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     metrics = resume(out, device="cpu", show=False).metrics
-    best = metrics["best_epoch"]
+    best = metrics.best_epoch
     assert f"{out} is finished after 2 epochs (the limit); the best was epoch {best}." in caplog.text
     assert f"To train longer: contig resume {out} --epochs 4" in caplog.text
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     caplog.clear()
-    assert len(resume(out, device="cpu", show=False, epochs=4).metrics["epochs"]) == 4
+    assert len(resume(out, device="cpu", show=False, epochs=4).metrics.epochs) == 4
     assert "is finished" not in caplog.text
 
 
@@ -103,10 +104,12 @@ def test_why_a_run_is_finished(
 
 def test_what_an_end_did_not_leave_is_made_again(tmp_path: Path) -> None:
     run = fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=1, **TINY)
-    before = run.metrics
+    before = run.metrics.as_dict()
     for name in ("metrics.json", "serving.pt"):
         (tmp_path / "run" / name).unlink()
-        assert numbers(resume(tmp_path / "run", device="cpu", show=False).metrics) == numbers(before)
+        assert numbers(resume(tmp_path / "run", device="cpu", show=False).metrics.as_dict()) == numbers(
+            before
+        )
         assert np.array_equal(Run.open(tmp_path / "run").embed(), run.embed())
 
 
@@ -138,16 +141,14 @@ def test_going_on_after_early_stopping_waits_anew(tmp_path: Path, monkeypatch: p
     """Asked for more epochs, a run that had lost its patience trains on until it loses it again."""
     monkeypatch.setattr(loop, "link_report", lambda *_, **__: _flat_report())
     run = fit(tiny_stream(), out=tmp_path / "run", device="cpu", show=False, epochs=9, patience=2, **TINY)
-    assert len(run.metrics["epochs"]) == 3
-    assert len(resume(tmp_path / "run", device="cpu", show=False).metrics["epochs"]) == 3
+    assert len(run.metrics.epochs) == 3
+    assert len(resume(tmp_path / "run", device="cpu", show=False).metrics.epochs) == 3
     longer = resume(tmp_path / "run", device="cpu", show=False, epochs=20)
-    assert len(longer.metrics["epochs"]) == 5
-    assert longer.metrics["best_epoch"] == 1
+    assert len(longer.metrics.epochs) == 5
+    assert longer.metrics.best_epoch == 1
 
 
-def _flat_report() -> dict[str, dict[str, float]]:
+def _flat_report() -> Selections[LinkMetrics]:
     """Every epoch is as good as every other."""
-    names = ("transductive", "inductive", "old_old", "new_old", "new_new")
-    return {
-        name: {"ap": 0.5, "auc": 0.5, "ap_overall": 0.5, "auc_overall": 0.5, "events": 9} for name in names
-    }
+    same = LinkMetrics(ap=0.5, auc=0.5, ap_overall=0.5, auc_overall=0.5, events=9)
+    return Selections(transductive=same, inductive=same, old_old=same, new_old=same, new_new=same)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from contig.runs.metrics import PeakMemory
 from contig.training import memory_usage as peaks
 from contig.training.memory_usage import peak_memory, reset_peak
 
@@ -26,8 +27,8 @@ def test_the_peak_of_a_process_stays_when_memory_is_given_back(
     held = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     del block
     found = peak_memory(CPU)
-    assert found["of"] == "the whole process"
-    assert held - 2**20 <= found["bytes"] < 20 * held  # a wrong unit is a thousand times off
+    assert found.of == "the whole process"
+    assert held - 2**20 <= found.bytes < 20 * held  # a wrong unit is a thousand times off
 
 
 def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +36,7 @@ def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.Mo
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: most.update({device: 11}))
     monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: most[device])
     reset_peak(GPU)
-    assert peak_memory(GPU) == {"bytes": 11, "of": "tensors on the GPU"}
+    assert peak_memory(GPU) == PeakMemory(bytes=11, of="tensors on the GPU")
 
 
 def test_a_cpu_has_nothing_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:

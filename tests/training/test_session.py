@@ -191,6 +191,6 @@ def test_a_run_may_change_its_device(first: str, second: str, tmp_path: Any) -> 
     fit(tiny_stream(), out=tmp_path / "run", device=first, epochs=1, show=False, **settings)
     before = torch.load(tmp_path / "run" / "checkpoint.pt", map_location="cpu", weights_only=True)
     run = resume(tmp_path / "run", device=second, epochs=3, show=False)
-    assert [row["epoch"] for row in run.metrics["epochs"]] == [1, 2, 3]
+    assert [row.epoch for row in run.metrics.epochs] == [1, 2, 3]
     after = torch.load(tmp_path / "run" / "checkpoint.pt", map_location="cpu", weights_only=True)
     assert after["optimizer"]["count"] == 3 * before["optimizer"]["count"]

@@ -323,7 +323,7 @@ def peak_of_steps(stream: EventStream, settings: Settings, device: str, model: s
     walker: Any = bench.peer() if model is None else Training(bench.session(model))
     walker.rewind()
     walker.advance(bench.settings.last)
-    return int(peak_memory(bench.device)["bytes"] or 0)
+    return int(peak_memory(bench.device).bytes or 0)
 
 
 def memory(bench: Bench) -> Rows:
@@ -335,7 +335,7 @@ def memory(bench: Bench) -> Rows:
         yield Measurement.of(
             *("memory", f"peak memory of training, {model}", [own], peers.NAME, [theirs]),
             unit="bytes",
-            note=f"of {peak_memory(bench.device)['of']}",
+            note=f"of {peak_memory(bench.device).of}",
         )
 
 

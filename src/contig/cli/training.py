@@ -19,6 +19,7 @@ from contig.errors import ConfigError
 
 if TYPE_CHECKING:
     from contig.data.events import EventStream
+    from contig.runs.metrics import RunMetrics
     from contig.runs.run import Run
 
 app = typer.Typer()
@@ -164,7 +165,7 @@ def _rules(names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def _measured(stream: EventStream, rule: str, device: str, settings: dict[str, Any]) -> dict[str, Any]:
+def _measured(stream: EventStream, rule: str, device: str, settings: dict[str, Any]) -> RunMetrics:
     """What a rule reaches on the same events."""
     import tempfile
 
@@ -192,19 +193,20 @@ def _resumable(folder: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def _tell(run: Run, others: dict[str, dict[str, Any]], json: bool) -> None:
+def _tell(run: Run, others: dict[str, RunMetrics], json: bool) -> None:
     """The result of a training."""
     metrics = run.metrics
     if json:
-        console.print_json({"run": str(run.path), **metrics, **({"compare": others} if others else {})})
+        compared = {name: other.as_dict() for name, other in others.items()}
+        found = {"run": str(run.path), **metrics.as_dict()}
+        console.print_json(found | {"compare": compared} if compared else found)
         return
-    console.out().print(measures.link({metrics["model"]: metrics, **others}))
-    speed = metrics["events_per_second"]
-    trained = f"{speed['train']:,.0f} events/s in training, " if run.model.learns else ""
-    console.out().print(f"  {trained}{speed['score']:,.0f} events/s in the test ({metrics['hardware']})")
+    console.out().print(measures.link({one.facts.model: one.result for one in (metrics, *others.values())}))
+    speed = metrics.events_per_second
+    trained = f"{speed.train:,.0f} events/s in training, " if run.model.learns else ""
+    console.out().print(f"  {trained}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
     if run.model.learns:
-        epochs = len(metrics["epochs"])
-        console.out().print(f"  the best epoch was {metrics['best_epoch']} of {epochs}")
+        console.out().print(f"  the best epoch was {metrics.best_epoch} of {len(metrics.epochs)}")
     console.out().print(f"  the run is in {run.path}", soft_wrap=True, markup=False)
 
 
@@ -286,9 +288,9 @@ def evaluate(
     if out is not None:
         from contig.files import write_json
 
-        write_json(out, result)
+        write_json(out, result.as_dict())
     if json:
-        console.print_json(result)
+        console.print_json(result.as_dict())
         return
-    for part in measures.told(task, result):
+    for part in measures.told(result):
         console.out().print(part)

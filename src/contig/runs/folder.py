@@ -20,6 +20,7 @@ from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
 from contig.files import replacing, write_json
 from contig.runs.config import RunConfig
+from contig.runs.metrics import RunMetrics, read_metrics
 
 log = logging.getLogger("contig")
 
@@ -78,11 +79,15 @@ class RunFolder:
         """Which events the run is of."""
         return str(self._json("config.json")["data"]["fingerprint"])
 
-    def metrics(self) -> dict[str, Any]:
-        """What ``metrics.json`` says."""
+    def metrics(self) -> RunMetrics:
+        """The content of ``metrics.json``."""
         if not self.has("metrics.json"):
             raise self._unfinished("metrics.json")
-        return self._json("metrics.json")
+        return read_metrics(self.path / "metrics.json")
+
+    def save_metrics(self, metrics: RunMetrics) -> None:
+        """Write ``metrics.json``."""
+        write_json(self.path / "metrics.json", metrics.as_dict())
 
     def stream(self) -> EventStream:
         """The events of the run."""

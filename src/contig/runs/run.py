@@ -15,23 +15,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig import __version__
 from contig.data.clock import TimeLike, parse_time
 from contig.data.events import EventStream
 from contig.data.ids import Side
-from contig.data.splits import Holdout, chronological_split
+from contig.data.splits import chronological_split
 from contig.errors import ConfigError, DataError, RunError
 from contig.history import History
-from contig.kernels.devices import hardware, pick_device
-from contig.models import Model, NodeState, model_class
+from contig.kernels.devices import pick_device
+from contig.models import Model, NodeState
 from contig.progress import Display
-from contig.runs.config import RunConfig, build_model
+from contig.runs.config import build_model
 from contig.runs.folder import RunFolder
+from contig.runs.metrics import RunMetrics, run_facts
 from contig.streaming.playback import Playback
 from contig.streaming.walker import replay
 from contig.tasks import measure
-from contig.tasks.link import METRICS, between_known
 from contig.tasks.recommend import best_first
+from contig.tasks.results import Evaluation
 from contig.tasks.setting import Setting
 
 log = logging.getLogger("contig")
@@ -116,7 +116,7 @@ class Run:
         """One line: the folder, the model, its data and how good it is."""
         told = "unfinished"
         if self.folder.has("metrics.json"):
-            told = f"test AP {100 * self.metrics['transductive'].get('ap', math.nan):.2f}"
+            told = f"test AP {100 * self.metrics.transductive.ap:.2f}"
         stream = self.stream
         size = f"{len(stream):,} events, {stream.num_nodes:,} nodes"
         return f"Run({str(self.path)!r}: {self.config.model} on {stream.origin}, {size}, {told})"
@@ -126,15 +126,15 @@ class Run:
         return self.folder.path
 
     @property
-    def metrics(self) -> dict[str, Any]:
-        """What ``metrics.json`` says."""
+    def metrics(self) -> RunMetrics:
+        """The test result and the record of the training."""
         return self.folder.metrics()
 
     # -- evaluation ------------------------------------------------------------------------------
 
     def evaluate(
         self, task: str = "link", *, batch_size: int | None = None, show: bool | None = None, **options: Any
-    ) -> dict[str, Any]:
+    ) -> Evaluation[Any]:
         """The test events by a task's protocol, walking on from where validation ended.
 
         - ``link``: AP and AUC; ``negatives`` are random, historical or inductive.
@@ -153,17 +153,8 @@ class Run:
         split = chronological_split(self.stream, holdout=train.holdout, seed=train.split_seed)
         with Display(show) as display:
             setting = Setting(self.model, state, self.history, self.stream, split, size, display.bar)
-            found = measure(task, setting, **options)
-        about = describe(self.config, self.stream)
-        shared = {key: about["protocol"][key] for key in ("split", "holdout", "transductive", "inductive")}
-        protocol = {"task": task, **shared, **found.pop("protocol")}
-        return {
-            **about,
-            "protocol": protocol,
-            "batch_size": size,
-            "hardware": hardware(state.device),
-            **found,
-        }
+            result = measure(task, setting, **options)
+        return Evaluation(facts=run_facts(self.config, self.stream, state.device, size), result=result)
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -273,30 +264,3 @@ class Run:
         # Between two whole times there are moments too, and embeddings move in between.
         exact = t.dtype if math.floor(at) == at else torch.float64
         return torch.tensor(at, dtype=exact, device=t.device)
-
-
-def describe(config: RunConfig, stream: EventStream) -> dict[str, Any]:
-    """What a reader of a run's numbers must know to compare them."""
-    return {
-        "contig": __version__,
-        "model": config.model,
-        "data": {"origin": stream.origin, "events": len(stream), "nodes": stream.num_nodes},
-        "protocol": {
-            "task": "link",
-            "split": "70/15/15 by time quantile",
-            "holdout": config.train.holdout,
-            **_selections(config.train.holdout, model_class(config.model).inductive),
-            "negatives": "random",
-            "metrics": METRICS,
-        },
-        "seed": config.train.seed,
-    }
-
-
-def _selections(holdout: Holdout, inductive: bool) -> dict[str, str]:
-    """Which events the measures are of, in words."""
-    known = "events between nodes seen in training"
-    return {
-        "transductive": known if between_known(holdout, inductive) else "all events",
-        "inductive": "events with a new node" if inductive else "not measured: the model knows no new nodes",
-    }

@@ -12,7 +12,7 @@ anew each time. Embeddings are brought to mean 0 and deviation 1 over the traini
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -26,8 +26,17 @@ from contig.errors import ConfigError, DataError
 from contig.layers import NodeDecoder
 from contig.models.contract import EventBatch
 from contig.streaming.walker import Progress, Walker, no_progress
-from contig.tasks.link import between_known, check_scores
+from contig.tasks.link import check_scores
 from contig.tasks.metrics import area_under_curve
+from contig.tasks.results import (
+    ClassifyProtocol,
+    ClassifyResult,
+    LabelCounts,
+    LabelMetrics,
+    LabelParts,
+    SeedMetrics,
+    only_known_nodes,
+)
 from contig.tasks.setting import Setting
 
 STEP_ROWS = 256  # half of them positives
@@ -156,25 +165,38 @@ def decode(
     return learned, np.stack([scores(one.decoder, test) for one in learned])
 
 
-def measure(setting: Setting, seeds: int = 5) -> dict[str, Any]:
+def measure(setting: Setting, seeds: int = 5) -> ClassifyResult:
     """AUC of the test events' labels, mean and deviation over ``seeds`` decoders."""
     if seeds < 1:
         raise ConfigError(f"seeds={seeds}: at least one decoder must be trained.")
     stream, split = setting.stream, setting.split
     label = check_labels(stream, split)
     learned, found = decode(setting, label, seeds)
-    parts = {"train": split.train, "validation": split.val, "test": split.test}
-    return {
-        "protocol": {
-            "decoder": "three layers on the source's embedding just before the event, the model frozen",
-            "balance": BALANCE,
-            "decoder_seeds": seeds,
-            "stopped_by": "AUC of the validation events",
-        },
-        "labels": {name: _counts(label[part]) for name, part in parts.items()},
-        "validation": _spread([one.validation for one in learned]),
-        **classify_report(stream, split, label, found, inductive=setting.model.inductive),
-    }
+    inductive = setting.model.inductive
+    protocol = ClassifyProtocol.of(
+        "classify",
+        split.holdout,
+        inductive=inductive,
+        decoder="three layers on the source's embedding just before the event, the model frozen",
+        balance=BALANCE,
+        decoder_seeds=seeds,
+        stopped_by="AUC of the validation events",
+    )
+    report = classify_report(stream, split, label, found, inductive=inductive)
+    return ClassifyResult(
+        protocol=protocol,
+        labels=_label_parts(split, label),
+        validation=_over_seeds(tuple(one.validation for one in learned)),
+        transductive=report.transductive,
+        inductive=report.inductive,
+    )
+
+
+class LabelReport(NamedTuple):
+    """AUC of the events of known and of new sources."""
+
+    transductive: LabelMetrics
+    inductive: LabelMetrics
 
 
 def classify_report(
@@ -184,7 +206,7 @@ def classify_report(
     found: NDArray[np.float32],
     *,
     inductive: bool = True,
-) -> dict[str, dict[str, Any]]:
+) -> LabelReport:
     """AUC over seeds ``[seeds, test events]`` of the protocol's selections, by what is known of the source.
 
     ``transductive`` is every event under the rule ``tgn`` and those of sources seen in training under the
@@ -192,23 +214,30 @@ def classify_report(
     Of a model that is not ``inductive`` the events of new sources are left out, and only counted.
     """
     new, truth = split.new_nodes[stream.src[split.test]], label[split.test]
-    known = between_known(split.holdout, inductive)
-    selected = {"transductive": ~new if known else np.ones_like(new), "inductive": new}
-    report: dict[str, dict[str, Any]] = {}
-    for name, rows in selected.items():
-        report[name] = _counts(truth[rows])
-        if name == "inductive" and not inductive:
-            continue
-        if 0 < report[name]["positives"] < report[name]["events"]:
-            each = [area_under_curve(one[rows & truth], one[rows & ~truth]) for one in found]
-            report[name] = {**_spread(each), **report[name]}
-    return report
+    known = only_known_nodes(split.holdout, inductive)
+
+    def metrics(rows: NDArray[np.bool_], measured: bool = True) -> LabelMetrics:
+        counts = _counts(truth[rows])
+        if not measured or counts.positives in (0, counts.events):
+            return LabelMetrics(**vars(counts))
+        each = tuple(area_under_curve(one[rows & truth], one[rows & ~truth]) for one in found)
+        return LabelMetrics(**vars(_over_seeds(each)), **vars(counts))
+
+    return LabelReport(metrics(~new if known else np.ones_like(new)), metrics(new, measured=inductive))
 
 
-def _counts(label: NDArray[np.bool_]) -> dict[str, int]:
-    return {"events": len(label), "positives": int(label.sum())}
+def _label_parts(split: Split, label: NDArray[np.bool_]) -> LabelParts:
+    return LabelParts(
+        train=_counts(label[split.train]),
+        validation=_counts(label[split.val]),
+        test=_counts(label[split.test]),
+    )
 
 
-def _spread(values: list[float]) -> dict[str, Any]:
+def _counts(label: NDArray[np.bool_]) -> LabelCounts:
+    return LabelCounts(events=len(label), positives=int(label.sum()))
+
+
+def _over_seeds(values: tuple[float, ...]) -> SeedMetrics:
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
-    return {"auc": float(np.mean(values)), "auc_std": deviation, "auc_seeds": values}
+    return SeedMetrics(auc=float(np.mean(values)), auc_std=deviation, auc_seeds=values)

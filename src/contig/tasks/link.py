@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.data.negatives import Kind, Negatives
-from contig.data.splits import Holdout, Split
+from contig.data.splits import Split
 from contig.errors import RunError
 from contig.history import History
 from contig.models.contract import EventBatch, Model
@@ -20,11 +20,13 @@ from contig.models.state import NodeState
 from contig.streaming.packing import count_nodes
 from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.metrics import Scores, link_metrics
+from contig.tasks.results import LinkMetrics, LinkProtocol, LinkResult, Selections, only_known_nodes
 from contig.tasks.setting import Setting
 
 EVALUATION_SEED = 1905  # apart from every training seed
-Metrics = dict[str, float | int]
 METRICS = "ap and auc: mean over batches; *_overall: over all events"
+
+M = TypeVar("M")
 
 
 class LinkScores(NamedTuple):
@@ -93,7 +95,7 @@ def selections(
     """
     new_src, new_dst = split.new_nodes[stream.src[events]], split.new_nodes[stream.dst[events]]
     old_old = ~new_src & ~new_dst
-    known = old_old if between_known(split.holdout, inductive) else np.ones(len(events), dtype=bool)
+    known = old_old if only_known_nodes(split.holdout, inductive) else np.ones(len(events), dtype=bool)
     return {
         "transductive": known,
         "inductive": new_src | new_dst,
@@ -114,28 +116,25 @@ def check_scores(stream: EventStream, events: NDArray[np.int64], scores: Scores)
         )
 
 
-def between_known(holdout: Holdout, inductive: bool) -> bool:
-    """Whether ``transductive`` leaves out the events of nodes that are not in training."""
-    return holdout == "paper" or not inductive
-
-
 def by_selection(
     stream: EventStream,
     split: Split,
     events: NDArray[np.int64],
-    metrics: Callable[[NDArray[np.bool_]], Metrics],
+    metrics: Callable[[NDArray[np.bool_]], M],
+    count: Callable[[int], M],
     *,
     inductive: bool = True,
-) -> dict[str, Metrics]:
+) -> Selections[M]:
     """``metrics`` of the mask of every selection of the events.
 
-    A model that is not ``inductive`` has none of the events with a new node: they are only counted.
+    A model that is not ``inductive`` has none for events with a new node: ``count`` gets their number.
     """
     counted = () if inductive else ("inductive", "new_old", "new_new")
-    return {
-        name: {"events": int(rows.sum())} if name in counted else metrics(rows)
+    found = {
+        name: count(int(rows.sum())) if name in counted else metrics(rows)
         for name, rows in selections(stream, split, events, inductive=inductive).items()
     }
+    return Selections(**found)
 
 
 def link_report(
@@ -146,14 +145,34 @@ def link_report(
     batch_size: int,
     *,
     inductive: bool = True,
-) -> dict[str, Metrics]:
-    """Metrics of all the protocol's selections of the events."""
+) -> Selections[LinkMetrics]:
+    """Measure every selection of the events."""
     check_scores(stream, events, np.stack(scores, axis=1))
 
-    def metrics(rows: NDArray[np.bool_]) -> Metrics:
+    def metrics(rows: NDArray[np.bool_]) -> LinkMetrics:
         return link_metrics(scores.positive[rows], scores.negative[rows], batch_size)
 
-    return by_selection(stream, split, events, metrics, inductive=inductive)
+    def count(number: int) -> LinkMetrics:
+        return LinkMetrics(events=number)
+
+    return by_selection(stream, split, events, metrics, count, inductive=inductive)
+
+
+def link_result(
+    stream: EventStream,
+    split: Split,
+    scores: LinkScores,
+    batch_size: int,
+    negatives: Kind = "random",
+    *,
+    inductive: bool = True,
+) -> LinkResult:
+    """Measure the test events, and say how."""
+    report = link_report(stream, split, split.test, scores, batch_size, inductive=inductive)
+    protocol = LinkProtocol.of(
+        "link", split.holdout, inductive=inductive, negatives=negatives, metrics=METRICS
+    )
+    return LinkResult(protocol=protocol, **report.each())
 
 
 def scores_of_test(setting: Setting, negatives: Kind) -> LinkScores:
@@ -165,15 +184,13 @@ def scores_of_test(setting: Setting, negatives: Kind) -> LinkScores:
         return scorer(events, drawn, progress)
 
 
-def measure(setting: Setting, negatives: Kind = "random") -> dict[str, Any]:
+def measure(setting: Setting, negatives: Kind = "random") -> LinkResult:
     """AP and AUC of the test events against ``negatives``."""
-    scores = scores_of_test(setting, negatives)
-    report = link_report(
+    return link_result(
         setting.stream,
         setting.split,
-        setting.split.test,
-        scores,
+        scores_of_test(setting, negatives),
         setting.batch_size,
+        negatives,
         inductive=setting.model.inductive,
     )
-    return {"protocol": {"negatives": negatives, "metrics": METRICS}, **report}

@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contig.tasks.results import LinkMetrics, RankMetrics
+
 Scores = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
@@ -65,33 +67,36 @@ def _by_batch(scores: Scores, size: int) -> list[Scores]:
     return [*parts, scores[count * size :].reshape(1, -1)] if rest else parts
 
 
-def link_metrics(positive: Scores, negative: Scores, batch_size: int) -> dict[str, float | int]:
-    """``ap`` and ``auc`` as the mean over batches (the published convention), and over all events.
-
-    Rows are events in stream order. An empty selection has no metrics, only its count.
-    """
+def link_metrics(positive: Scores, negative: Scores, batch_size: int) -> LinkMetrics:
+    """Measure events in stream order; AP and AUC are the mean over batches (the published convention)."""
     if not len(positive):
-        return {"events": 0}
+        return LinkMetrics(events=0)
     parts = list(zip(_by_batch(positive, batch_size), _by_batch(negative, batch_size), strict=True))
-    return {
-        "ap": float(np.mean(np.concatenate([_precisions(*part) for part in parts]))),
-        "auc": float(np.mean(np.concatenate([_areas(*part) for part in parts]))),
-        "ap_overall": average_precision(positive, negative),
-        "auc_overall": area_under_curve(positive, negative),
-        "events": len(positive),
-    }
+    return LinkMetrics(
+        ap=float(np.mean(np.concatenate([_precisions(*part) for part in parts]))),
+        auc=float(np.mean(np.concatenate([_areas(*part) for part in parts]))),
+        ap_overall=average_precision(positive, negative),
+        auc_overall=area_under_curve(positive, negative),
+        events=len(positive),
+    )
 
 
-RECALLS = (5, 10, 15, 20)  # the K of the paper's figure
+def rank_metrics(ranks: Scores) -> RankMetrics:
+    """Measure the ranks of true destinations.
 
-
-def rank_metrics(ranks: Scores) -> dict[str, float | int]:
-    """``mrr``, the mean of ``1 / rank``, and ``recall@K``, the share of ranks up to ``K``.
-
-    A tied rank is the mean of the best and the worst one: with 5.5 it is not among the first five. An
-    empty selection has no metrics, only its count.
+    A tied rank is the mean of the best and the worst one: with 5.5 it is not among the first five.
     """
     if not len(ranks):
-        return {"events": 0}
-    recalls = {f"recall@{k}": float(np.mean(ranks <= k)) for k in RECALLS}
-    return {"mrr": float(np.mean(1 / ranks.astype(np.float64))), **recalls, "events": len(ranks)}
+        return RankMetrics(events=0)
+
+    def recall(k: int) -> float:
+        return float(np.mean(ranks <= k))
+
+    return RankMetrics(
+        mrr=float(np.mean(1 / ranks.astype(np.float64))),
+        recall_at_5=recall(5),
+        recall_at_10=recall(10),
+        recall_at_15=recall(15),
+        recall_at_20=recall(20),
+        events=len(ranks),
+    )

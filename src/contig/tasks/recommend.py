@@ -18,7 +18,7 @@ after a batch measure that.
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -33,8 +33,9 @@ from contig.history import History
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
 from contig.streaming.walker import Progress, Walker, no_progress
-from contig.tasks.link import EVALUATION_SEED, Metrics, by_selection, check_scores
+from contig.tasks.link import EVALUATION_SEED, by_selection, check_scores
 from contig.tasks.metrics import rank_metrics
+from contig.tasks.results import RankMetrics, RecommendProtocol, RecommendResult, Selections
 from contig.tasks.setting import Setting
 
 AsOf = Literal["event", "batch"]
@@ -193,13 +194,20 @@ def recommend_report(
     found: NDArray[np.float32],
     *,
     inductive: bool = True,
-) -> dict[str, Metrics]:
-    """MRR and recalls of all the protocol's selections of the events."""
+) -> Selections[RankMetrics]:
+    """Measure every selection of the events."""
     check_scores(stream, events, found)
-    return by_selection(stream, split, events, lambda rows: rank_metrics(found[rows]), inductive=inductive)
+
+    def metrics(rows: NDArray[np.bool_]) -> RankMetrics:
+        return rank_metrics(found[rows])
+
+    def count(number: int) -> RankMetrics:
+        return RankMetrics(events=number)
+
+    return by_selection(stream, split, events, metrics, count, inductive=inductive)
 
 
-def measure(setting: Setting, candidates: int | None = None, as_of: AsOf = "event") -> dict[str, Any]:
+def measure(setting: Setting, candidates: int | None = None, as_of: AsOf = "event") -> RecommendResult:
     """Ranks of the test events' destinations among all others, or among ``candidates`` drawn ones."""
     stream, split, events = setting.stream, setting.split, setting.split.test
     negatives = Negatives(stream, events=events, device=setting.history.device)
@@ -209,13 +217,20 @@ def measure(setting: Setting, candidates: int | None = None, as_of: AsOf = "even
     rivals = None if candidates is None else draw_rivals(stream, split, events, candidates)
     with setting.bar("ranking", len(events)) as progress:
         found = ranker(events, rivals, progress)
-    rule = f"all {len(stream.destinations):,} destinations but the other true ones of that source and time"
-    protocol: dict[str, Any] = {"candidates": rule, "ties": TIES, "times": TIMES[as_of]}
+    chosen = f"all {len(stream.destinations):,} destinations but the other true ones of that source and time"
     if candidates is not None:
-        protocol["candidates"] = (
+        chosen = (
             f"{candidates:,} drawn for each event, up to half of them met by its source in training, none "
             "true at its source and time"
         )
-        protocol["candidate_seed"] = EVALUATION_SEED
+    protocol = RecommendProtocol.of(
+        "recommend",
+        split.holdout,
+        inductive=setting.model.inductive,
+        candidates=chosen,
+        ties=TIES,
+        times=TIMES[as_of],
+        candidate_seed=None if candidates is None else EVALUATION_SEED,
+    )
     report = recommend_report(stream, split, events, found, inductive=setting.model.inductive)
-    return {"protocol": protocol, **report}
+    return RecommendResult(protocol=protocol, **report.each())

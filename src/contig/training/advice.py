@@ -54,7 +54,7 @@ def baseline_ap(session: Session) -> float:
     report = link_report(
         data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
     )
-    return float(report["transductive"]["ap"])
+    return report.transductive.ap
 
 
 def _smaller_batches(session: Session) -> int | None:

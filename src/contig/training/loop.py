@@ -17,13 +17,12 @@ import numpy as np
 import torch
 
 from contig.errors import RunError
-from contig.files import write_json
-from contig.kernels.devices import hardware
 from contig.progress import Display
 from contig.runs.folder import RunFolder
-from contig.runs.run import Run, describe
+from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
+from contig.runs.run import Run
 from contig.streaming.walker import replay
-from contig.tasks.link import evaluation_negatives, link_report
+from contig.tasks.link import LinkScores, evaluation_negatives, link_report, link_result
 from contig.training.advice import after_training
 from contig.training.interruption import raise_if_requested, stop_requests
 from contig.training.memory_usage import peak_memory, reset_peak
@@ -43,10 +42,10 @@ def train(session: Session, folder: RunFolder, display: Display, writer: Any = N
             _train_epoch(session, folder, display, stop)
             row = validate(display)
             if session.model.learns:
-                display.epoch(row, best=progress.best_epoch == row["epoch"])
+                display.say(row.summary(best=progress.best_epoch == row.epoch))
             if writer is not None:
                 for name in CURVES:
-                    writer.add_scalar(name, row[name], row["epoch"])
+                    writer.add_scalar(name, getattr(row, name), row.epoch)
             progress.epoch, progress.step = progress.epoch + 1, 0
             folder.save("checkpoint.pt", session.snapshot())
             raise_if_requested(stop)
@@ -122,7 +121,7 @@ class Validation:
         data = session.data
         self.negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
 
-    def __call__(self, display: Display) -> dict[str, Any]:
+    def __call__(self, display: Display) -> Epoch:
         session, data, progress = self.session, self.session.data, self.session.progress
         task = display.task("validation", len(data.split.val))
         scores = session.scorer(data.split.val, self.negative, task.advance)
@@ -133,19 +132,19 @@ class Validation:
             data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
         )
         learned = len(data.split.train) if session.model.learns else 0
-        row: dict[str, Any] = {
-            "epoch": progress.epoch + 1,
-            "loss": progress.loss / max(progress.step, 1),
-            "val_ap": report["transductive"]["ap"],
-            "val_auc": report["transductive"]["auc"],
-            "val_ap_inductive": report["inductive"].get("ap", math.nan),
-            "train_seconds": progress.train_seconds,
-            "events_per_second": learned / progress.train_seconds if learned else 0.0,
-        }
+        row = Epoch(
+            epoch=progress.epoch + 1,
+            loss=progress.loss / max(progress.step, 1),
+            val_ap=report.transductive.ap,
+            val_auc=report.transductive.auc,
+            val_ap_inductive=report.inductive.ap,
+            train_seconds=progress.train_seconds,
+            events_per_second=learned / progress.train_seconds if learned else 0.0,
+        )
         progress.log.append(row)
-        if row["val_ap"] > progress.best_ap:
-            progress.best_ap, progress.best_epoch = row["val_ap"], row["epoch"]
-            self.folder.save("best.pt", _weights_and_state(session) | {"epoch": row["epoch"]})
+        if row.val_ap > progress.best_ap:
+            progress.best_ap, progress.best_epoch = row.val_ap, row.epoch
+            self.folder.save("best.pt", _weights_and_state(session) | {"epoch": row.epoch})
         return row
 
 
@@ -176,49 +175,38 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
     scores = session.scorer(data.split.test, negative, advance)
     speed = task.speed()
     task.end()
-    report = link_report(
-        data.stream,
-        data.split,
-        data.split.test,
-        scores,
-        options.batch_size,
-        inductive=session.model.inductive,
-    )
+    metrics = _metrics(session, scores, speed)
     session.state.reset()
     everything = np.arange(len(data.stream))
     task = display.task("whole stream", len(everything))
     replay(session.model, session.state, data.history, everything, options.batch_size, advance)
     task.end()
     folder.save("serving.pt", _weights_and_state(session))
-    write_json(folder.path / "metrics.json", {**_facts(session, speed), **report})
+    folder.save_metrics(metrics)
     if session.model.learns:
         draw_curve(session, folder)
         for line in after_training(session):
             display.say(line)
 
 
-def _facts(session: Session, scoring_speed: float) -> dict[str, Any]:
-    """What the numbers are of, and how the training went."""
+def _metrics(session: Session, scores: LinkScores, scoring_speed: float) -> RunMetrics:
+    """The test result and the record of the training."""
     config, progress, data = session.config, session.progress, session.data
-    return {
-        **describe(config, data.stream),
-        "batch_size": config.train.batch_size,
-        "hardware": hardware(data.device),
-        "parameters": sum(p.numel() for p in session.model.parameters()),
-        "peak_memory": peak_memory(data.device),
-        "best_epoch": progress.best_epoch,
-        "events_per_second": {
-            "train": _training_speed(session),
-            "score": scoring_speed,
-        },
-        # JSON has no NaN, which is the inductive AP where no event has a new node
-        "epochs": [{k: None if v != v else v for k, v in row.items()} for row in progress.log],
-    }
+    size, inductive = config.train.batch_size, session.model.inductive
+    return RunMetrics(
+        facts=run_facts(config, data.stream, data.device),
+        result=link_result(data.stream, data.split, scores, size, inductive=inductive),
+        parameters=sum(p.numel() for p in session.model.parameters()),
+        peak_memory=peak_memory(data.device),
+        best_epoch=progress.best_epoch,
+        events_per_second=Throughput(train=_training_speed(session), score=scoring_speed),
+        epochs=tuple(progress.log),
+    )
 
 
 def _training_speed(session: Session) -> float:
     """Training events per second over all epochs."""
-    seconds = sum(row["train_seconds"] for row in session.progress.log)
+    seconds = sum(row.train_seconds for row in session.progress.log)
     events = len(session.progress.log) * len(session.data.split.train)
     return events / seconds if seconds else 0.0
 
@@ -228,4 +216,6 @@ def draw_curve(session: Session, folder: RunFolder) -> None:
     from contig import plots
 
     title = f"{session.config.model} on {session.data.stream.origin}"
-    plots.save(plots.learning_curve(session.progress.log, title), folder.path / "curve.png")
+    plots.save(
+        plots.learning_curve([vars(row) for row in session.progress.log], title), folder.path / "curve.png"
+    )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import torch
+
+from contig.runs.metrics import PeakMemory
 
 STATUS = Path("/proc/self/status")
 
@@ -18,15 +19,15 @@ def reset_peak(device: torch.device) -> None:
         torch.cuda.reset_peak_memory_stats(device)
 
 
-def peak_memory(device: torch.device) -> dict[str, Any]:
-    """The peak in ``bytes``, and what it is ``of``.
+def peak_memory(device: torch.device) -> PeakMemory:
+    """Measure the peak.
 
     On a GPU what torch had allocated there since ``reset_peak``. On a CPU the resident set of the
     process: interpreter, libraries and whatever came before in the same process count as well.
     """
     if device.type == "cuda":
-        return {"bytes": torch.cuda.max_memory_allocated(device), "of": "tensors on the GPU"}
-    return {"bytes": _peak_resident(), "of": "the whole process"}
+        return PeakMemory(bytes=torch.cuda.max_memory_allocated(device), of="tensors on the GPU")
+    return PeakMemory(bytes=_peak_resident(), of="the whole process")
 
 
 def _peak_resident() -> int | None:

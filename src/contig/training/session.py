@@ -15,7 +15,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from contig.data.negatives import Negatives
 from contig.models import EventBatch, Model
 from contig.runs.config import RunConfig, build_model
+from contig.runs.metrics import Epoch
 from contig.runs.options import TrainOptions
+from contig.schema import decode, encode
 from contig.streaming.capture import has_fixed_shapes
 from contig.streaming.packing import count_nodes
 from contig.streaming.prepared import PreparedStream
@@ -41,7 +43,7 @@ class Progress:
     best_ap: float = -math.inf
     best_epoch: int = 0  # counted from 1; 0 before the first has finished
     patience_from: int = 0  # the epoch in which training was last extended
-    log: list[dict[str, Any]] = field(default_factory=list)  # one row per finished epoch
+    log: list[Epoch] = field(default_factory=list)  # the finished epochs
 
 
 class Session:
@@ -144,7 +146,7 @@ class Session:
                 "cuda": torch.cuda.get_rng_state(self.data.device) if on_gpu else None,
                 "negatives": self._negatives_state(),
             },
-            "progress": vars(self.progress).copy(),
+            "progress": {**vars(self.progress), "log": encode(self.progress.log)},
         }
 
     def _negatives_state(self) -> Tensor:
@@ -158,7 +160,8 @@ class Session:
         if self.optimizer is not None:
             self.optimizer.load_state_dict(saved["optimizer"])
         self.state.restore(saved["state"])
-        self.progress, self._drawn = Progress(**saved["progress"]), False
+        epochs = [decode(Epoch, row, "checkpoint.pt") for row in saved["progress"]["log"]]
+        self.progress, self._drawn = Progress(**{**saved["progress"], "log": epochs}), False
         generators = saved["generators"]
         torch.set_rng_state(generators["torch"].cpu())
         if on_gpu != (generators["cuda"] is not None):

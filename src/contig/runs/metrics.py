@@ -1,0 +1,102 @@
+"""The schema of ``metrics.json``: a run's test result, and the record of its training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from contig import __version__
+from contig.data.events import EventStream
+from contig.kernels.devices import hardware
+from contig.runs.config import RunConfig
+from contig.schema import Record, decode, read_versioned
+from contig.tasks.results import (
+    SCHEMA,
+    DataFacts,
+    Evaluation,
+    LinkMetrics,
+    LinkResult,
+    RunFacts,
+    upgrade,
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Epoch(Record):
+    """One epoch: its training loss and its validation metrics.
+
+    ``val_ap_inductive`` is NaN where no validation event has a new node.
+    """
+
+    epoch: int  # counted from 1
+    loss: float
+    val_ap: float
+    val_auc: float
+    val_ap_inductive: float
+    train_seconds: float
+    events_per_second: float  # 0 for a model that does not train
+
+    def summary(self, *, best: bool) -> str:
+        """One line for people."""
+        missing = self.val_ap_inductive != self.val_ap_inductive
+        inductive = "-" if missing else f"{100 * self.val_ap_inductive:.2f}"
+        return (
+            f"epoch {self.epoch:>3}  loss {self.loss:.4f}  validation AP {100 * self.val_ap:.2f}  "
+            f"inductive {inductive}  {self.events_per_second:,.0f} events/s{'  best so far' if best else ''}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Throughput(Record):
+    """Events per second: in training (0 for a model that does not train) and in the test."""
+
+    train: float
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PeakMemory(Record):
+    """Peak memory, and what it was measured of; ``bytes`` is None where the system does not say."""
+
+    bytes: int | None
+    of: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunMetrics(Evaluation[LinkResult]):
+    """Everything in ``metrics.json``; ``result`` is link prediction on the test events."""
+
+    parameters: int
+    peak_memory: PeakMemory
+    best_epoch: int
+    events_per_second: Throughput
+    epochs: tuple[Epoch, ...]
+
+    @property
+    def transductive(self) -> LinkMetrics:
+        return self.result.transductive
+
+    @property
+    def inductive(self) -> LinkMetrics:
+        return self.result.inductive
+
+
+def read_metrics(path: Path) -> RunMetrics:
+    """The metrics in a file."""
+    return decode(RunMetrics, read_versioned(path, SCHEMA, upgrade), path)
+
+
+def run_facts(
+    config: RunConfig, stream: EventStream, device: torch.device, batch_size: int | None = None
+) -> RunFacts:
+    """The facts of a run that was measured with its own batch size, unless another is given."""
+    return RunFacts(
+        contig=__version__,
+        model=config.model,
+        data=DataFacts(origin=stream.origin, events=len(stream), nodes=stream.num_nodes),
+        seed=config.train.seed,
+        batch_size=config.train.batch_size if batch_size is None else batch_size,
+        hardware=hardware(device),
+    )

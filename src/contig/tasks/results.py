@@ -1,0 +1,239 @@
+"""What tasks measure: the schema of their results, in Python and in JSON.
+
+A selection of events without an event has no metrics: they are NaN here, and their keys are left out of JSON.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import Any, Generic, Self, TypeVar
+
+from contig.data.splits import Holdout
+from contig.schema import Json, Record, encode, inlined, stored_as
+
+SCHEMA = 1
+
+M = TypeVar("M")
+R = TypeVar("R", bound="TaskResult")
+
+
+# -- metrics of a set of events -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinkMetrics(Record):
+    """Average precision and area under the ROC curve: the mean over batches, and over all events at once."""
+
+    ap: float = nan
+    auc: float = nan
+    ap_overall: float = nan
+    auc_overall: float = nan
+    events: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RankMetrics(Record):
+    """Mean reciprocal rank, and the share of events whose true destination is among the first K."""
+
+    mrr: float = nan
+    recall_at_5: float = stored_as("recall@5", nan)
+    recall_at_10: float = stored_as("recall@10", nan)
+    recall_at_15: float = stored_as("recall@15", nan)
+    recall_at_20: float = stored_as("recall@20", nan)
+    events: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelCounts(Record):
+    """How many events there are, and how many of them have label 1."""
+
+    events: int
+    positives: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SeedMetrics(Record):
+    """AUC over the seeds of the decoder: mean, sample standard deviation (0 for one seed), each value."""
+
+    auc: float = nan
+    auc_std: float = nan
+    auc_seeds: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelMetrics(SeedMetrics, LabelCounts):
+    """AUC of the labels of some events; none where all labels are the same."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Selections(Record, Generic[M]):
+    """The metrics of every selection of events.
+
+    ``transductive`` are all events under ``holdout=tgn`` and those between nodes seen in training under
+    ``holdout=paper``; ``inductive`` are the events with a new node. The others part all events by how many of
+    their two nodes are new.
+    """
+
+    transductive: M
+    inductive: M
+    old_old: M
+    new_old: M
+    new_new: M
+
+    def each(self) -> dict[str, M]:
+        """The metrics by the name of their selection."""
+        return {name: getattr(self, name) for name in Selections.__dataclass_fields__}
+
+
+# -- protocols ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Protocol(Record):
+    """How a task was measured; ``transductive`` and ``inductive`` say which events these selections are."""
+
+    task: str
+    split: str
+    holdout: Holdout
+    transductive: str
+    inductive: str
+
+    @classmethod
+    def of(cls, task: str, holdout: Holdout, *, inductive: bool, **details: Any) -> Self:
+        """The protocol of a task for a model that is ``inductive`` or not; ``details`` are the task's own."""
+        known = only_known_nodes(holdout, inductive)
+        return cls(
+            task=task,
+            split="70/15/15 by time quantile",
+            holdout=holdout,
+            transductive="events between nodes seen in training" if known else "all events",
+            inductive="events with a new node" if inductive else "not measured: the model knows no new nodes",
+            **details,
+        )
+
+
+def only_known_nodes(holdout: Holdout, inductive: bool) -> bool:
+    """Whether ``transductive`` leaves out events of nodes that training has not seen."""
+    return holdout == "paper" or not inductive
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinkProtocol(Protocol):
+    negatives: str
+    metrics: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntervalProtocol(LinkProtocol):
+    sets: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecommendProtocol(Protocol):
+    candidates: str
+    ties: str
+    times: str
+    candidate_seed: int | None = None  # where candidates are drawn
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassifyProtocol(Protocol):
+    decoder: str
+    balance: str
+    decoder_seeds: int
+    stopped_by: str
+
+
+# -- results ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TaskResult(Record):
+    """Base of what a task finds: its metrics, and the protocol by which they were measured."""
+
+    protocol: Protocol
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinkResult(Selections[LinkMetrics], TaskResult):
+    protocol: LinkProtocol
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RecommendResult(Selections[RankMetrics], TaskResult):
+    protocol: RecommendProtocol
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntervalResult(Selections[dict[str, LinkMetrics]], TaskResult):
+    """Link metrics of five sets of events, by the shortest and the longest interval in each.
+
+    A set without events has no interval.
+    """
+
+    protocol: IntervalProtocol
+    intervals: dict[str, tuple[float, float] | None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelParts(Record):
+    """Labels in each part of the stream."""
+
+    train: LabelCounts
+    validation: LabelCounts
+    test: LabelCounts
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClassifyResult(TaskResult):
+    """AUC of the labels; a selection is of events whose source is known or new."""
+
+    protocol: ClassifyProtocol
+    labels: LabelParts
+    validation: SeedMetrics
+    transductive: LabelMetrics
+    inductive: LabelMetrics
+
+
+# -- evaluations of a run -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class DataFacts(Record):
+    """The events of a run: where they come from, and how many they are."""
+
+    origin: str
+    events: int
+    nodes: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunFacts(Record):
+    """What a reader must know of a run to compare its numbers with others."""
+
+    contig: str  # the version that measured
+    model: str
+    data: DataFacts
+    seed: int
+    batch_size: int
+    hardware: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Evaluation(Record, Generic[R]):
+    """A task's result on one run."""
+
+    facts: RunFacts = inlined()
+    result: R = inlined()
+
+    def as_dict(self) -> Json:
+        return {"schema": SCHEMA, **encode(self)}
+
+
+def upgrade(content: Json) -> Json:
+    """Bring a result written before schemas had versions to the present one."""
+    protocol = content.get("protocol")
+    if not isinstance(protocol, dict) or "rule" not in protocol:
+        return content
+    return {**content, "protocol": {"holdout" if k == "rule" else k: v for k, v in protocol.items()}}

@@ -1,0 +1,97 @@
+"""``metrics.json`` and kept evaluations: typed in Python, the same keys in every file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contig.errors import RunError
+from contig.files import write_json
+from contig.runs.metrics import Epoch, read_metrics
+from contig.runs.run import Run
+from contig.tasks import read_evaluation
+from contig.tasks.results import LinkMetrics
+
+EPOCH = Epoch(
+    epoch=5,
+    loss=0.51239,
+    val_ap=0.87654,
+    val_auc=0.5,
+    val_ap_inductive=0.5,
+    train_seconds=2.0,
+    events_per_second=12345.6,
+)
+
+
+def test_the_keys_of_the_file(run: Run) -> None:
+    content = json.loads((run.path / "metrics.json").read_text())
+    facts = {"schema", "contig", "model", "data", "protocol", "seed", "batch_size", "hardware"}
+    training = {"parameters", "peak_memory", "best_epoch", "events_per_second", "epochs"}
+    selections = {"transductive", "inductive", "old_old", "new_old", "new_new"}
+    assert set(content) == facts | training | selections
+    assert content["schema"] == 1
+    assert set(content["transductive"]) == {"ap", "auc", "ap_overall", "auc_overall", "events"}
+    assert content["transductive"]["ap"] == run.metrics.transductive.ap
+    assert set(content["protocol"]) == {
+        *("task", "split", "holdout", "transductive", "inductive", "negatives", "metrics")
+    }
+
+
+def test_metrics_survive_the_file(run: Run, tmp_path: Path) -> None:
+    empty = LinkMetrics(events=0)
+    lonely = replace(EPOCH, val_ap_inductive=nan)
+    written = replace(
+        run.metrics,
+        result=replace(run.metrics.result, inductive=empty, new_new=empty),
+        epochs=(EPOCH, lonely),
+    )
+    write_json(tmp_path / "metrics.json", written.as_dict())
+    assert read_metrics(tmp_path / "metrics.json") == written
+    content = json.loads((tmp_path / "metrics.json").read_text())
+    assert content["inductive"] == {"events": 0}
+    assert content["epochs"][1]["val_ap_inductive"] is None
+
+
+@pytest.mark.parametrize("task", ["link", "intervals", "recommend"])
+def test_evaluations_survive_their_file(task: str, run: Run, tmp_path: Path) -> None:
+    found = run.evaluate(task)
+    write_json(tmp_path / "x.json", found.as_dict())
+    assert read_evaluation(tmp_path / "x.json") == found
+
+
+def old(content: dict[str, Any]) -> dict[str, Any]:
+    """As files were before schemas had versions."""
+    protocol = {"rule" if key == "holdout" else key: value for key, value in content["protocol"].items()}
+    return {key: value for key, value in content.items() if key != "schema"} | {"protocol": protocol}
+
+
+def test_older_files_are_read(run: Run, tmp_path: Path) -> None:
+    write_json(tmp_path / "metrics.json", old(run.metrics.as_dict()))
+    assert read_metrics(tmp_path / "metrics.json") == run.metrics
+    ranked = run.evaluate("recommend")
+    write_json(tmp_path / "ranked.json", old(ranked.as_dict()))
+    assert read_evaluation(tmp_path / "ranked.json") == ranked
+
+
+def test_a_file_that_does_not_fit_is_named_with_the_field(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.json"
+    content = run.metrics.as_dict()
+    write_json(path, {**content, "protocol": {**content["protocol"], "holdout": "half"}})
+    with pytest.raises(RunError, match=rf"^{path}: the field protocol\.holdout must be 'tgn' or 'paper'"):
+        read_metrics(path)
+    write_json(path, {**content, "protocol": {**content["protocol"], "task": "lnk"}})
+    with pytest.raises(RunError, match=rf"^{path}: the field protocol\.task must be one of .*, not 'lnk'"):
+        read_evaluation(path)
+
+
+def test_the_line_of_an_epoch() -> None:
+    line = "epoch   5  loss 0.5124  validation AP 87.65  inductive 50.00  12,346 events/s"
+    assert EPOCH.summary(best=False) == line
+    assert EPOCH.summary(best=True) == f"{line}  best so far"
+    lonely = replace(EPOCH, val_ap_inductive=nan)
+    assert lonely.summary(best=False) == line.replace("50.00", "-")
