@@ -1,4 +1,4 @@
-"""The paper's tables and figures by one command: planned, trained, measured, kept, not done twice."""
+"""``contig reproduce``: train, evaluate and report, without repeating what is finished."""
 
 from __future__ import annotations
 
@@ -20,25 +20,31 @@ from contig.cli import app
 from contig.experiments import identity
 from contig.experiments import jobs as working
 from contig.experiments.jobs import Job
-from contig.reproduction import figures, studies
-from contig.reproduction.studies import ITEMS, QUICK
+from contig.reproduction import items, scales
+from contig.reproduction.items import NAMES, Item, choose_items
+from contig.reproduction.items.fig5 import Fig5
+from contig.reproduction.items.fig6 import Fig6
+from contig.reproduction.scales import QUICK
 from contig.tasks import classify
 
 SMALL = {"epochs": 2, "dim": 8, "time_dim": 8, "neighbors": 2, "batch_size": 50}
-TINY = replace(
-    QUICK,
-    settings=SMALL,
-    sweeps={"horizon": (0.6, 1.0), "neighbors": (2,), "heads": (1, 2), "dim": (8,), "time_dim": (4, 8)},
-    sizes=(200, 300, 400),
-    timing=SMALL,
-    events=300,
-)
-COMMAND = ["reproduce", "all", "--quick", "--models", "contig,tgn", "--no-rules", "--device", "cpu"]
+VALUES = {"horizon": (0.6, 1.0), "neighbors": (2.0,), "heads": (1, 2), "dim": (8,), "time_dim": (4, 8)}
+TINY: dict[str, Item] = {
+    "fig5": Fig5(VALUES, settings={}, events=None, datasets_at_most=1),
+    "fig6": Fig6(sizes=(200, 300, 400), settings=SMALL),
+}
+
+
+def tiny_items(names: list[str], quick: bool = False) -> tuple[Item, ...]:
+    return tuple(TINY.get(item.name, item) for item in choose_items(names, quick))
+
+
+COMMAND = ["reproduce", "all", "--quick", "--models", "contig,tgn", "--no-heuristics", "--device", "cpu"]
 
 
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch, light: None, here: Path) -> list[list[str]]:
-    """Commands that would be given to processes of their own, given in this one."""
+    """Run in this process what would run in others, and return the commands."""
     given: list[list[str]] = []
 
     def run(command: list[str], stdout: TextIO, **_: Any) -> SimpleNamespace:
@@ -51,14 +57,15 @@ def commands(monkeypatch: pytest.MonkeyPatch, light: None, here: Path) -> list[l
         return SimpleNamespace(returncode=0)
 
     monkeypatch.setattr(working, "subprocess", SimpleNamespace(run=run))
-    monkeypatch.setattr(studies, "QUICK", TINY)
+    monkeypatch.setattr(items, "choose_items", tiny_items)
+    monkeypatch.setattr(scales, "QUICK", replace(QUICK, settings=SMALL, events=300))
     monkeypatch.setattr(classify, "LOOKS", 2)
     return given
 
 
 @pytest.fixture
 def visits(here: Path) -> Path:
-    """400 labelled events, of which a small scale takes 300."""
+    """400 labelled events, of which the smoke test takes 300."""
     rng = np.random.default_rng(8)
     rows = np.stack([rng.integers(0, 12, 400), rng.integers(20, 29, 400), np.arange(400)], axis=1)
     label = rng.integers(0, 2, 400)
@@ -68,21 +75,21 @@ def visits(here: Path) -> Path:
     return path
 
 
-def test_all_of_it_small(
+def test_a_complete_quick_reproduction(
     commands: list[list[str]], visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = Answer(*COMMAND, "--datasets", visits, "--out", "made")
     assert answer.code == 0, answer.err
     made = here / "made"
-    for name in (*ITEMS, "claims"):
+    for name in (*NAMES, "claims"):
         for ending in ("txt", "csv", "tex", "md"):
             text = (made / f"{name}.{ending}").read_text()
-            assert "quick" in text.lower(), f"{name}.{ending} must say that it is quick"
-    for item in ITEMS:
+            assert "quick" in text.lower(), f"{name}.{ending} must say that it is a smoke test"
+    for item in NAMES:
         assert (made / f"{item}.png").read_bytes()[:4] == b"\x89PNG"
         assert (made / f"{item}.svg").exists()
     page = (made / "report.html").read_text()
-    assert page.count("<svg") == len(ITEMS)
+    assert page.count("<svg") == len(NAMES)
     assert len(re.findall("<section", page)) == len(re.findall('class="tag">QUICK', page))
     words = [command[0] for command in commands]
     # two models; six ablations; three values besides the plain; twice three sizes, of which the middle ones
@@ -93,18 +100,17 @@ def test_all_of_it_small(
         assert before[before.index("--out") + 1] == commands[i][1]
     timed = [Path(command[1]).stem for command in commands[:5]]
     assert timed == [
-        *("synthetic-200-watched", "synthetic:300", "synthetic-400-watched"),
+        *("synthetic-200-fixed-nodes", "synthetic:300", "synthetic-400-fixed-nodes"),
         *("synthetic:200", "synthetic:400"),
     ]
     _agrees_with_the_runs(made)
     commands.clear()
-    monkeypatch.setattr(figures, "figure", lambda table, facts: None)  # drawn once is enough
+    monkeypatch.setattr(Item, "figure", lambda item, table, facts=None: None)  # drawing once is enough
     again = Answer(*COMMAND, "--datasets", visits, "--out", "made")
-    assert commands == []  # all is done
+    assert commands == []  # everything is finished
     assert again.out == answer.out
-    assert not list(made.glob("*.png"))  # where nothing is drawn no picture of another time stays
-    _goes_on(commands, visits, made)
-    _knows_what_other_code_did(visits, made, monkeypatch)
+    _resumes(commands, visits, made)
+    _ignores_runs_of_other_code(visits, made, monkeypatch)
 
 
 def _agrees_with_the_runs(made: Path) -> None:
@@ -114,16 +120,16 @@ def _agrees_with_the_runs(made: Path) -> None:
     assert found["data"]["events"] == 300
     with (made / "table2.csv").open(newline="") as file:
         rows = [r for r in csv.DictReader(file) if (r["label"], r["section"]) == ("tgn", "transductive")]
-    here = {row["measure"]: float(row["here"]) for row in rows}
-    assert here == pytest.approx({m.upper(): 100 * found["transductive"][m] for m in ("auc", "ap")})
+    ours = {row["measure"]: float(row["ours"]) for row in rows}
+    assert ours == pytest.approx({m.upper(): 100 * found["transductive"][m] for m in ("auc", "ap")})
     ranks = json.loads((folder / "evaluations/recommend.json").read_text())
     with (made / "fig3.csv").open(newline="") as file:
         [row] = [r for r in csv.DictReader(file) if (r["label"], r["measure"]) == ("tgn", "MRR")]
-    assert float(row["here"]) == pytest.approx(100 * ranks["transductive"]["mrr"])
+    assert float(row["ours"]) == pytest.approx(100 * ranks["transductive"]["mrr"])
 
 
-def _goes_on(commands: list[list[str]], visits: Path, made: Path) -> None:
-    """What an interruption left undone is done, and nothing else."""
+def _resumes(commands: list[list[str]], visits: Path, made: Path) -> None:
+    """Only what an interruption left unfinished is done."""
     [folder] = made.glob("runs/visits-first-300-tgn-0-*/")
     (folder / "metrics.json").unlink()
     (folder / "evaluations/intervals.json").unlink()
@@ -136,21 +142,21 @@ def _goes_on(commands: list[list[str]], visits: Path, made: Path) -> None:
     assert "tgn" in (made / "table2.txt").read_text()
 
 
-def _knows_what_other_code_did(visits: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _ignores_runs_of_other_code(visits: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = identity.code_version().rpartition("-")[2]
     monkeypatch.setattr(identity, "code_version", lambda: "0.1.0-fedcba98")
-    told = [*COMMAND, "--datasets", visits, "--out", "made", "--only-done"]
-    without, counted = Answer(*told), Answer(*told, "--any-code")
-    assert "16 of the runs are there by another version of the code; --any-code counts them" in without.err
-    assert "Nothing of it is done" in without.out
+    command = [*COMMAND, "--datasets", visits, "--out", "made", "--only-done"]
+    without, counted = Answer(*command), Answer(*command, "--any-code")
+    assert "16 runs were produced by another version of the code; --any-code uses them" in without.err
+    assert "No results yet" in without.out
     assert "another version" not in counted.err
-    assert "Nothing of it is done" not in counted.out
+    assert "No results yet" not in counted.out
     page = (made / "report.html").read_text()
     assert f"code {ours}" in page
     assert "fedcba98" not in page
 
 
-def test_what_fails_is_told_and_keeps_no_other_from_being_shown(
+def test_a_failure_is_reported_and_the_rest_is_shown(
     visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, commands: list[list[str]]
 ) -> None:
     real = working._run
@@ -160,8 +166,8 @@ def test_what_fails_is_told_and_keeps_no_other_from_being_shown(
         return "No luck today." if wrong else real(job, device, shared)
 
     monkeypatch.setattr(working, "_run", run)
-    told = ["reproduce", "table2", "fig4", *COMMAND[2:], "--datasets", visits, "--out", "made", "--json"]
-    answer = Answer(*told)
+    command = ["reproduce", "table2", "fig4", *COMMAND[2:], "--datasets", visits, "--out", "made", "--json"]
+    answer = Answer(*command)
     assert answer.code == 2
     assert "tgn-0-" in answer.err
     assert "No luck today." in answer.err
@@ -170,20 +176,22 @@ def test_what_fails_is_told_and_keeps_no_other_from_being_shown(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
-        (["table4", "--models", "tgn"], "table4: of contig alone, whatever --models says"),
-        (["fig6", "--models", "contig"], "fig6: of synthetic streams, whatever --datasets says"),
-        (["table3", "--models", "tgn"], "table3: no labels in plain"),
+        (["table4", "--models", "tgn"], "table4 is about contig alone; --models does not apply"),
+        (["fig6", "--models", "contig"], "fig6 uses synthetic datasets; --datasets does not apply"),
+        (["table3", "--models", "tgn"], "table3 is skipped: plain has no labels"),
     ],
 )
-def test_what_does_not_apply_is_told(words: list[str], told: str, here: Path, light: None) -> None:
+def test_notices_about_options_that_do_not_apply(
+    words: list[str], message: str, here: Path, light: None
+) -> None:
     (here / "plain.csv").write_text("src,dst,t\n" + "".join(f"{i % 5},{7 + i % 3},{i}\n" for i in range(60)))
     wanted = ["reproduce", *words, "--quick", "--only-done", "--datasets", "plain.csv"]
-    assert told in Answer(*wanted).err
+    assert message in Answer(*wanted).err
 
 
-def test_an_interruption_is_told_once_with_the_way_on(
+def test_an_interruption_is_reported_once_with_the_way_to_continue(
     visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, light: None
 ) -> None:
     def stop(*_: Any, **__: Any) -> None:
@@ -198,22 +206,23 @@ def test_an_interruption_is_told_once_with_the_way_on(
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["table9"], "Unknown table or figure 'table9'"),
         (["table2", "--models", "tng"], "Did you mean 'tgn'"),
         (["table2", "--datasets", "mok"], "Did you mean 'mooc'"),
-        (["table2", "--datasets", ","], "--datasets ',' names none"),
+        (["table2", "--datasets", ","], "--datasets ',' is empty"),
     ],
 )
-def test_wrong_wishes_are_refused_at_once(
-    words: list[str], told: str, here: Path, commands: list[list[str]]
+def test_wrong_arguments_are_refused_at_once(
+    words: list[str], message: str, here: Path, commands: list[list[str]]
 ) -> None:
-    assert told in Answer("reproduce", *words).refusal
+    assert message in Answer("reproduce", *words).refusal
     assert commands == []
 
 
-def test_help_has_examples() -> None:
+def test_help_names_every_item_and_has_examples() -> None:
     answer = Answer("reproduce", "--help")
     assert answer.code == 0
     assert answer.out.count("contig reproduce") >= 3
+    assert all(name in answer.words for name in NAMES)

@@ -1,4 +1,4 @@
-"""The paper's numbers, typed here by hand a second time from its tables."""
+"""The paper's numbers, typed a second time from its tables."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from math import isnan
 import pytest
 
 from contig.models.contig import Part
-from contig.reproduction.paper import paper, published, shown_on
-from contig.reproduction.studies import ITEMS
+from contig.reproduction.items import NAMES
+from contig.reproduction.paper import (
+    DatasetSize,
+    paper,
+    published,
+    published_datasets,
+    published_settings,
+    published_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +41,7 @@ from contig.reproduction.studies import ITEMS
         ("table3 auc tgn wikipedia", 87.56, 0.7),
     ],
 )
-def test_numbers_with_their_deviations(path: str, mean: float, std: float) -> None:
+def test_numbers_with_deviations(path: str, mean: float, std: float) -> None:
     assert published(*path.split()) == (mean, std)
 
 
@@ -49,7 +56,7 @@ def test_numbers_with_their_deviations(path: str, mean: float, std: float) -> No
         ("settings lr", 0.0001),
     ],
 )
-def test_numbers_without(path: str, mean: float) -> None:
+def test_numbers_without_deviations(path: str, mean: float) -> None:
     found = published(*path.split())
     assert found.mean == mean
     assert isnan(found.std)
@@ -58,32 +65,40 @@ def test_numbers_without(path: str, mean: float) -> None:
 @pytest.mark.parametrize(
     "path", ["table2 inductive gae mooc ap", "table2 transductive edgebank mooc ap", "table2", "fig3 at 5 6"]
 )
-def test_what_the_paper_does_not_say(path: str) -> None:
+def test_numbers_that_are_not_published(path: str) -> None:
     assert isnan(published(*path.split()).mean)
 
 
-def test_the_tables_are_whole() -> None:
-    """Ten methods transductive, seven inductive, four streams, two measures; six for Table 3."""
-    streams = {"wikipedia", "reddit", "mooc", "collegemsg"}
+def test_the_tables_are_complete() -> None:
+    """Ten methods transductive, seven inductive, four datasets, two metrics; six for Table 3."""
+    datasets = {"wikipedia", "reddit", "mooc", "collegemsg"}
     for task, count in (("transductive", 10), ("inductive", 7)):
         methods = paper()["table2"][task]
         assert len(methods) == count
-        assert all(set(row) == streams for row in methods.values())
+        assert all(set(row) == datasets for row in methods.values())
         assert all(set(cell) == {"auc", "ap"} for row in methods.values() for cell in row.values())
     assert len(paper()["table3"]["auc"]) == 6
     assert set(paper()["table4"]["without"]) == {*Part.__args__, "nothing"}
 
 
-def test_every_item_names_its_source_and_its_streams() -> None:
-    for item in ITEMS:
+def test_every_item_names_its_source_and_its_datasets() -> None:
+    for item in NAMES:
         assert paper()[item]["source"]
-    assert shown_on("table3") == shown_on("fig3") == ("wikipedia", "reddit", "mooc")
-    assert shown_on("fig4") == ("wikipedia", "collegemsg")
-    assert len(shown_on("table2")) == len(shown_on("table4")) == 4
+    assert published_datasets("table3") == published_datasets("fig3") == ("wikipedia", "reddit", "mooc")
+    assert published_datasets("fig4") == ("wikipedia", "collegemsg")
+    assert published_datasets("table2") == published_datasets("table4") == published_datasets() == DATASETS
 
 
-STREAMS = ("wikipedia", "reddit", "mooc", "collegemsg")
-AP = {  # transductive and inductive, by stream
+def test_sizes_and_settings() -> None:
+    assert published_size("wikipedia") == DatasetSize(events=157_474, nodes=9_227, features=172)
+    assert published_size("visits") is None
+    settings = published_settings()
+    assert (settings["lr"], settings["scope"]) == (0.0001, "all")
+    assert "source" not in settings
+
+
+DATASETS = ("wikipedia", "reddit", "mooc", "collegemsg")
+AP = {  # transductive and inductive, by dataset
     "graphsage": "92.34 88.94  97.85 94.51  60.63 55.35  62.48 51.83",
     "gat": "93.17 89.82  97.07 94.58  66.66 54.80  75.97 66.22",
     "jodie": "94.65 93.11  97.07 94.50  74.85 76.82  54.50 50.02",
@@ -93,26 +108,26 @@ AP = {  # transductive and inductive, by stream
     "contig": "98.62 98.41  98.75 98.31  88.87 85.44  90.54 85.37",
 }
 AUC = {"contig": "98.50 98.44  98.71 98.26  90.34 86.77  90.11 83.63"}
-TRANSDUCTIVE = {  # AUC and AP, of those that tell nothing of new nodes
+TRANSDUCTIVE = {  # AUC and AP of models that cannot score new nodes
     "gae": "91.47 91.12  95.87 96.57  87.89 90.70  73.15 70.00",
     "vgae": "82.43 82.50  92.70 91.53  88.21 91.00  74.07 70.66",
     "ctdne": "82.36 80.86  85.32 87.31  88.97 89.27  81.88 80.25",
 }
 
 
-@pytest.mark.parametrize(("measure", "rows"), [("ap", AP), ("auc", AUC)])
-def test_whole_rows_of_table_2(measure: str, rows: dict[str, str]) -> None:
+@pytest.mark.parametrize(("metric", "rows"), [("ap", AP), ("auc", AUC)])
+def test_rows_of_table_2(metric: str, rows: dict[str, str]) -> None:
     for model, typed in rows.items():
         found = [
-            published("table2", task, model, stream, measure).mean
-            for stream in STREAMS
+            published("table2", task, model, dataset, metric).mean
+            for dataset in DATASETS
             for task in ("transductive", "inductive")
         ]
         assert found == list(map(float, typed.split())), model
 
 
-def test_whole_rows_of_those_without_inductive_numbers() -> None:
+def test_rows_of_table_2_without_inductive_numbers() -> None:
     for model, typed in TRANSDUCTIVE.items():
         path = ("table2", "transductive", model)
-        found = [published(*path, stream, m).mean for stream in STREAMS for m in ("auc", "ap")]
+        found = [published(*path, dataset, m).mean for dataset in DATASETS for m in ("auc", "ap")]
         assert found == list(map(float, typed.split())), model

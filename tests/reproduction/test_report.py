@@ -1,27 +1,26 @@
-"""The report: one well-formed page that needs nothing else and leaves nothing out."""
+"""The report: one well-formed, self-contained page with every result."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from support.studies import SCALE, fill, planned
+from support.studies import fill, planned
 
 from contig.plots import inline_svg
-from contig.reproduction.claims import claims
-from contig.reproduction.figures import figure
-from contig.reproduction.findings import tables
-from contig.reproduction.grids import Table
-from contig.reproduction.report import report
+from contig.reproduction.output import judge
+from contig.reproduction.plan import Plan
+from contig.reproduction.report import hardware, report
+from contig.reproduction.scales import Scale
+from contig.reproduction.tables.numbers import Table
 
 VOID = {"meta", "br", "img", "path", "use", "rect"}
 
 
 class Page(HTMLParser):
-    """Checks that what is opened is closed, and gathers ids, references and text."""
+    """Checks that every element is closed, and gathers ids, references and text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,20 +50,28 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Table], str]:
-    plan = fill(planned(tmp_path_factory.mktemp("study")))
-    found = tables(plan)
-    pictures = {
-        table.name: inline_svg(drawn, table.name) for table in found if (drawn := figure(table, None))
-    }
-    return found, report(plan, found, claims(found), pictures, ["tgn failed: <why> & how"])
+def drawn(plan: Plan, table: Table) -> str:
+    figure = plan.study.item(table.name).figure(table)
+    assert figure is not None
+    return inline_svg(figure, table.name)
 
 
 @pytest.fixture(scope="module")
-def page(made: tuple[list[Table], str]) -> Page:
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return fill(planned(tmp_path_factory.mktemp("study")))
+
+
+@pytest.fixture(scope="module")
+def text(plan: Plan) -> str:
+    tables = plan.tables()
+    figures = {table.name: drawn(plan, table) for table in tables}
+    return report(plan, tables, judge(plan, tables), figures, ["tgn failed: <why> & how"])
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
     page = Page()
-    page.feed(made[1])
+    page.feed(text)
     page.close()
     return page
 
@@ -74,41 +81,51 @@ def test_it_is_well_formed(page: Page) -> None:
     assert len(page.ids) == len(set(page.ids))
 
 
-def test_it_needs_nothing_from_elsewhere(page: Page, made: tuple[list[Table], str]) -> None:
+def test_it_is_self_contained(page: Page, text: str) -> None:
     assert {ref for ref in page.refers if not ref.startswith("#")} == set()
-    assert {ref[1:] for ref in page.refers} <= set(page.ids)  # and what it refers to is there
-    assert not re.search(r"https?:|//\w|@import|<script", made[1])
+    assert {ref[1:] for ref in page.refers} <= set(page.ids)  # every reference has its target
+    assert not re.search(r"https?:|//\w|@import|<script", text)
 
 
-def test_every_table_and_picture_is_in_it(page: Page, made: tuple[list[Table], str]) -> None:
-    found, text = made
-    said, glance = " ".join(page.text), claims(found)
-    assert glance.grids
-    assert all(table.title in said for table in found)
-    assert "At a glance" in said
-    for table in (*found, glance):
-        for grid in table.grids:
-            assert grid.title in said
-            for _, label, cells in grid.body():
-                assert label in said
-                assert all(cell.text in said for cell in cells)
-    assert text.count("<svg") == len(found) == 7
+def test_every_table_and_figure_is_in_it(page: Page, plan: Plan, text: str) -> None:
+    tables, words = plan.tables(), " ".join(page.text)
+    claims = judge(plan, tables)
+    assert claims.layouts
+    assert "Summary" in words
+    for sheet in (*(table.sheet() for table in tables), claims):
+        assert sheet is claims or sheet.title in words
+        for layout in sheet.layouts:
+            assert layout.title in words
+            for row in layout.rows:
+                assert row.label in words
+                assert all(cell.text in words for cell in row.cells)
+    assert text.count("<svg") == len(tables) == 7
 
 
-def test_it_tells_how_and_on_what(page: Page) -> None:
-    said = " ".join(page.text)
-    for words in (
-        *("abacus", "seeds 0 to 2", "lr 0.0003", "What is not comparable, and why", "rule tgn"),
-        *("wikipedia: 0 features here, 172 in the paper.", "tgn failed: <why> & how", "without update"),
+def test_it_says_how_the_results_were_made(page: Page) -> None:
+    words = " ".join(page.text)
+    for part in (
+        *("abacus", "seeds 0 to 2", "lr 0.0003", "Differences from the paper", "TGN's protocol"),
+        *("wikipedia has 0 features here and 172 in the paper.", "without update"),
+        *("tgn failed: <why> & how", "contig: link prediction"),
     ):
-        assert words in said
-    assert "QUICK" not in said
+        assert part in words
+    assert "QUICK" not in words
 
 
-def test_a_quick_one_is_labelled_throughout(tmp_path: Path) -> None:
-    plan = fill(planned(tmp_path, "table2 table4", scale=replace(SCALE, warning="QUICK: small")))
-    found = tables(plan)
-    text = report(plan, found, claims(found), {}, [])
+def test_unfinished_runs_are_listed(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "table2")
+    assert hardware(plan) == []
+    tables = plan.tables()
+    text = report(plan, tables, judge(plan, tables), {}, [])
+    assert text.count("<td>not finished</td>") == len(plan.jobs) == 16
+    assert "Failures" not in text
+
+
+def test_every_section_of_a_quick_report_says_so(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "table2 table4", scale=Scale(seeds=1, warning="QUICK: small")))
+    tables = plan.tables()
+    text = report(plan, tables, judge(plan, tables), {}, [])
     sections = text.count("<section")
     assert sections > 5
     assert text.count('<span class="tag">QUICK</span>') == sections
@@ -116,10 +133,10 @@ def test_a_quick_one_is_labelled_throughout(tmp_path: Path) -> None:
 
 
 def test_the_same_results_make_the_same_page(tmp_path: Path) -> None:
-    plan = fill(planned(tmp_path, "table2 fig6"))
-    pages = []
-    for _ in range(2):
-        found = tables(plan)
-        drawn = {t.name: inline_svg(f, t.name) for t in found if (f := figure(t, None))}
-        pages.append(report(plan, found, claims(found), drawn, []))
+    plan = fill(planned(tmp_path, "table2"))
+    tables = plan.tables()
+    pages = [
+        report(plan, tables, judge(plan, tables), {t.name: drawn(plan, t) for t in tables}, [])
+        for _ in range(2)
+    ]
     assert pages[0] == pages[1]

@@ -1,84 +1,146 @@
-"""A study whose results are written by hand, as trainings and evaluations would leave them."""
+"""A study with results written by hand, in the form that training and evaluation leave them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from contig.data.events import EventStream
 from contig.experiments.evaluations import Evaluation
+from contig.experiments.jobs import Job
 from contig.files import write_json
-from contig.reproduction.sources import Source
-from contig.reproduction.studies import FULL, Plan, Study, chosen_items, make_plan
+from contig.reproduction.datasets import StudyDataset
+from contig.reproduction.items import choose_items
+from contig.reproduction.items.base import Group, Item
+from contig.reproduction.items.fig5 import Fig5
+from contig.reproduction.items.fig6 import FIXED, GROWING, Fig6
+from contig.reproduction.plan import Plan, make_plan
+from contig.reproduction.study import Study
+from contig.reproduction.tables.numbers import Grid, Table, Value
+from contig.runs.folder import RunFolder
 from contig.tasks.intervals import SETS
 from support.finished import finish
 
-SCALE = replace(
-    FULL,
-    sweeps={
-        "horizon": (0.6, 1.0),
-        "neighbors": (5, 15),
-        "heads": (1, 2),
-        "dim": (16, 172),
-        "time_dim": (172, 256),
-    },
-    sizes=(100, 200, 400),
-    sweep_settings={},
-    sweep_events=None,
-)
-SECONDS = {  # of an epoch by the stream's events; the middle one is the same run
-    "as many nodes": {100: 0.5, 200: 1.1, 400: 1.9},
-    "more nodes": {100: 0.3, 200: 1.1, 400: 2.9},
+SMALL: dict[str, Item] = {
+    "fig5": Fig5(
+        values={
+            "horizon": (0.6, 1.0),
+            "neighbors": (5, 15),
+            "heads": (1, 2),
+            "dim": (16, 172),
+            "time_dim": (172, 256),
+        },
+        settings={},
+        events=None,
+    ),
+    "fig6": Fig6(sizes=(100, 200, 400)),
+}
+SECONDS = {  # of an epoch by the dataset's events; the middle size is the same run in both
+    FIXED: {100: 0.5, 200: 1.1, 400: 1.9},
+    GROWING: {100: 0.3, 200: 1.1, 400: 2.9},
 }
 
 
-def planned(folder: Path, items: str = "all", **changes: Any) -> Plan:
-    """Two streams, three models, three seeds; nothing is done yet."""
+def small_items(names: str) -> tuple[Item, ...]:
+    """Items by their names, with few variants and sizes."""
+    return tuple(SMALL.get(item.name, item) for item in choose_items(names.split()))
+
+
+def small_stream(events: int = 60, labelled: bool = True) -> EventStream:
     rng = np.random.default_rng(5)
-    label = rng.integers(0, 2, 60)
-    stream = EventStream.from_arrays(
-        rng.integers(0, 9, 60), rng.integers(9, 20, 60), np.arange(60), label=label
+    label = rng.integers(0, 2, events) if labelled else None
+    return EventStream.from_arrays(
+        rng.integers(0, 9, events), rng.integers(9, 20, events), np.arange(events), label=label
     )
-    sources = tuple(Source(name, stream, name) for name in ("wikipedia", "mooc"))
+
+
+def planned(folder: Path, items: str = "all", **changes: Any) -> Plan:
+    """Plan two datasets, three models and three seeds; nothing has been run."""
+    stream = small_stream()
+    datasets = tuple(StudyDataset(name, stream, name) for name in ("wikipedia", "mooc"))
     models = ("contig", "tgn", "edgebank")
-    study = Study(chosen_items(items.split()), sources, models, 3, folder, SCALE, folder / "none")
-    return make_plan(replace(study, as_paper=False, **changes))
+    study = Study(small_items(items), datasets, models, 3, folder, configs=folder / "none")
+    return make_plan(replace(study, **{"every_dataset": True, **changes}))
 
 
-def lots(*words: object) -> float:
-    """A number between 0 and 1 that belongs to these words."""
+def number(*words: object) -> float:
+    """Draw a number between 0 and 1 that depends on the words alone."""
     return float(np.random.default_rng(list(repr(words).encode())).random())
 
 
-def ap(plan: Plan, folder: Path) -> float:
-    return 0.5 + 0.4 * lots(folder.name)
-
-
 def fill(plan: Plan) -> Plan:
-    """Leave a result for everything that is planned."""
+    """Write a result for everything that is planned."""
     for job in plan.trainings:
-        finish(job, ap(plan, job.folder))
-    for why, jobs in plan.timings.items():
-        for (size, seconds), job in zip(SECONDS[why].items(), jobs, strict=True):
+        finish(job, 0.5 + 0.4 * number(job.folder.name))
+    for group in plan.groups.get("fig6", []):
+        for (size, seconds), job in zip(SECONDS[group.series].items(), group.jobs, strict=True):
             trained = 7 * size // 10
             epochs = [{"train_seconds": s, "events_per_second": trained / s} for s in (50.0, seconds)]
             finish(job, 0.6, epochs=epochs, data={"events": size, "nodes": size // 5})
     for one in (one for job in plan.trainings for one in plan.chain(job)[1:]):
-        write_json(one.file, measurement(one))
+        assert isinstance(one, Evaluation)
+        write_json(one.file, evaluated(one))
     return plan
 
 
-def measurement(one: Evaluation) -> dict[str, Any]:
-    """What a task's evaluation holds, with numbers by the run's name."""
+def evaluated(one: Evaluation) -> dict[str, Any]:
+    """Return a task's result, with numbers that depend on the run's name."""
     name = one.job.folder.name
-    selections = ("transductive", "inductive")
+    sections = ("transductive", "inductive")
     if one.task == "classify":
-        found: dict[str, Any] = {s: {"auc": lots(name, s), "events": 9, "positives": 3} for s in selections}
+        found: dict[str, Any] = {s: {"auc": number(name, s), "events": 9, "positives": 3} for s in sections}
         return {"protocol": {"decoder_seeds": 4}, **found}
     if one.task == "recommend":
         measures = ("mrr", "recall@5", "recall@10", "recall@15", "recall@20")
-        return {s: {m: lots(name, s, m) for m in measures} for s in selections}
-    return {s: {part: {"ap": lots(name, s, part), "events": 4} for part in SETS} for s in selections}
+        return {s: {m: number(name, s, m) for m in measures} for s in sections}
+    return {s: {part: {"ap": number(name, s, part), "events": 4} for part in SETS} for s in sections}
+
+
+# --- looking at the results --------------------------------------------------------------------------
+
+
+def group(plan: Plan, item: str, dataset: str, series: str = "") -> Group:
+    [found] = [g for g in plan.groups[item] if (g.dataset, g.series) == (dataset, series)]
+    return found
+
+
+def runs(jobs: Sequence[Job], model: str, variant: str = "as given") -> list[Job]:
+    return [job for job in jobs if (job.recipe.model, job.recipe.variant) == (model, variant)]
+
+
+def metric(jobs: Sequence[Job], *path: str) -> list[float]:
+    """Read one number of each run from its file."""
+    values = []
+    for job in jobs:
+        found: Any = RunFolder(job.folder).metrics()
+        for name in path:
+            found = found[name]
+        values.append(found)
+    return values
+
+
+def table_of(plan: Plan, item: str) -> Table:
+    return plan.study.item(item).table(plan.study, plan.groups[item])
+
+
+def grid(table: Table, title: str) -> Grid:
+    [found] = [grid for grid in table.grids if grid.title == title]
+    return found
+
+
+def value(grid: Grid, label: str, column: str, section: str = "") -> Value:
+    [line] = [line for line in grid.lines if (line.label, line.section) == (label, section)]
+    return line.values[grid.columns.index(column)]
+
+
+def expect(found: Value, shares: Sequence[float], paper: float = nan) -> None:
+    """Check a value in % against numpy's mean and deviation of shares."""
+    assert found.ours == pytest.approx((100 * np.mean(shares), 100 * np.std(shares, ddof=1)))
+    assert found.seeds == len(shares)
+    assert found.paper.mean == pytest.approx(paper, nan_ok=True)

@@ -1,10 +1,10 @@
-"""The command that makes the paper's tables and figures again: ``reproduce``."""
+"""The command that reproduces the paper: ``reproduce``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,21 +14,18 @@ from contig.cli.data import Json
 from contig.cli.folders import Device
 
 if TYPE_CHECKING:
-    from contig.experiments.jobs import Failure
-    from contig.reproduction.grids import Sheet, Table
-    from contig.reproduction.studies import Plan, Study
+    from contig.reproduction.plan import Plan
+    from contig.reproduction.tables.layout import Sheet
 
 app = typer.Typer()
-
-QUICK_SEEDS, FULL_SEEDS = 1, 3
 
 
 @app.command(
     epilog=console.examples(
-        ("contig reproduce all --quick", "all of it, small; a quarter of an hour"),
-        ("contig reproduce table2 --datasets mooc --models contig,tgn", "a part of one"),
-        ("contig reproduce all --at-once 8 --device cuda", "the real thing on a GPU"),
-        ("contig reproduce all --only-done", "what there is so far"),
+        ("contig reproduce all --quick", "smoke test, a quarter of an hour"),
+        ("contig reproduce table2 --datasets mooc --models contig,tgn", "part of one table"),
+        ("contig reproduce all --at-once 8 --device cuda", "everything, on a GPU"),
+        ("contig reproduce all --only-done", "results so far"),
     )
 )
 def reproduce(
@@ -45,24 +42,23 @@ def reproduce(
         typer.Option(
             "--datasets",
             metavar="NAME,NAME",
-            show_default="the paper's that are on this machine",
-            help="Names or files of streams, with commas between.",
+            show_default="the paper's datasets on this machine",
+            help="Comma-separated dataset names or files.",
         ),
     ] = None,
     models: Annotated[
-        str, typer.Option("--models", metavar="NAME,NAME", help="Which models, with commas between; or all.")
+        str, typer.Option("--models", metavar="NAME,NAME", help="Comma-separated models, or all.")
     ] = "all",
-    rules: Annotated[
-        bool, typer.Option("--rules/--no-rules", help="Whether rules that learn nothing stand beside.")
+    heuristics: Annotated[
+        bool, typer.Option("--heuristics/--no-heuristics", help="Include heuristic baselines.")
     ] = True,
     seeds: Annotated[
         int | None,
-        typer.Option(
-            "--seeds", metavar="N", min=1, show_default="3; 1 if quick", help="How many seeds, from 0."
-        ),
+        typer.Option("--seeds", metavar="N", min=1, show_default="3; 1 with --quick", help="Seeds 0 to N-1."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="The beginning of each stream, few epochs, small models.")
+        bool,
+        typer.Option("--quick", help="Smoke test: the first events, few epochs, small models."),
     ] = False,
     out: Annotated[
         Path | None,
@@ -70,158 +66,108 @@ def reproduce(
             "--out",
             metavar="FOLDER",
             show_default="runs/reproduce or runs/reproduce-quick",
-            help="Where runs, tables, figures and the report are kept.",
+            help="Where to write runs, tables, figures and the report.",
         ),
     ] = None,
     configs: Annotated[
         Path,
         typer.Option(
-            "--configs", metavar="FOLDER", help="Recipes: DATA.json (of contig) or DATA-MODEL.json."
+            "--configs",
+            metavar="FOLDER",
+            help="Recipes: DATASET-MODEL.json, or DATASET.json for contig.",
         ),
     ] = Path("configs"),
     device: Device = "auto",
     at_once: AtOnce = 1,
     any_code: Annotated[
-        bool, typer.Option("--any-code", help="Count runs that another version of the code has done.")
+        bool, typer.Option("--any-code", help="Also use runs produced by another version of the code.")
     ] = False,
     only_done: Annotated[
-        bool, typer.Option("--only-done", help="Train and measure nothing; show what is done.")
+        bool, typer.Option("--only-done", help="Train and evaluate nothing; show the results so far.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Make the paper's tables and figures again, each number beside the paper's.
+    """Reproduce the paper's tables and figures, and check its claims.
 
-    FOLDER gets every table as .txt, .csv, .tex and .md, every figure as .png and .svg, and report.html.
+    Every number is shown beside the paper's. FOLDER gets each table as .txt, .csv, .tex and .md, each figure
+    as .png and .svg, and report.html with everything.
 
-    What is done is not done again; after Ctrl-C the same command goes on.
+    Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
     """
     from contig.experiments.lineups import chosen_models
-    from contig.reproduction.sources import at_hand, named_sources, open_source
-    from contig.reproduction.studies import FULL, QUICK, Study, chosen_items, make_plan
+    from contig.reproduction.datasets import available_datasets, open_dataset, parse_names
+    from contig.reproduction.items import choose_items
+    from contig.reproduction.output import write_results
+    from contig.reproduction.plan import make_plan
+    from contig.reproduction.scales import FULL, QUICK
+    from contig.reproduction.study import Study
 
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
-    items, names = chosen_items(what), tuple(chosen_models(models, rules))
-    if not configs.is_dir():
-        console.notice(
-            f"--configs {configs} is no folder: every model trains under its own defaults, not under the "
-            "published settings, which are in the repository's configs"
-        )
-    wanted = at_hand() if datasets is None else named_sources(datasets)
-    with console.status("reading the streams"):
-        sources = tuple(open_source(name, scale.events, folder / "data") for name in wanted)
+    items, chosen = choose_items(what, quick), tuple(chosen_models(models, heuristics))
+    names = available_datasets() if datasets is None else parse_names(datasets)
+    with console.status("reading the datasets"):
         study = Study(
-            items,
-            sources,
-            names,
-            seeds or (QUICK_SEEDS if quick else FULL_SEEDS),
-            folder,
-            scale,
-            configs,
-            any_code,
-            as_paper=datasets is None,
+            items=items,
+            datasets=tuple(open_dataset(name, scale.events, folder / "data") for name in names),
+            models=chosen,
+            seeds=seeds or scale.seeds,
+            out=folder,
+            scale=scale,
+            configs=configs,
+            any_code=any_code,
+            every_dataset=datasets is not None,
         )
         plan = make_plan(study)
-    _tell_what_does_not_apply(study, datasets)
-    _tell_of_other_code(plan)
-    try:
-        failed = [] if only_done else _do(plan, device, at_once)
-    except KeyboardInterrupt:
-        console.notice("what is done so far is shown by the same command with --only-done")
-        raise
-    tables, glance = _keep(plan, failed)
+    _print_notices(plan)
+    failures = [] if only_done else _run(plan, device, at_once)
+    sheets = write_results(plan, failures)
     if json:
-        console.print_json([line for sheet in (*tables, glance) for line in sheet.lines()])
+        console.print_json([record for sheet in sheets for record in sheet.records()])
     else:
-        _show([*tables, glance] if glance.grids else tables)
-    console.notice(f"tables, figures and the report are in {folder / 'report.html'} and beside it")
-    for line in failed:
+        _print_tables(sheets)
+    console.notice(f"tables, figures and report written to {folder}; open {folder / 'report.html'}")
+    for line in failures:
         console.error(line)
-    if failed:
+    if failures:
         raise typer.Exit(2)
 
 
-def _tell_what_does_not_apply(study: Study, datasets: str | None) -> None:
-    """Wishes that an item cannot fulfil."""
-    from contig.reproduction.studies import FOCUS, OF_FOCUS
-
-    own = [item for item in study.items if item in OF_FOCUS]
-    if own and FOCUS not in study.models:
-        console.notice(f"{', '.join(own)}: of {FOCUS} alone, whatever --models says")
-    if "fig6" in study.items and datasets is not None:
-        console.notice("fig6: of synthetic streams, whatever --datasets says")
-    unlabelled = [source.name for source in study.sources if not source.labelled]
-    if "table3" in study.items and len(unlabelled) == len(study.sources):
-        console.notice(f"table3: no labels in {', '.join(unlabelled)}")
-
-
-def _tell_of_other_code(plan: Plan) -> None:
-    """What was done before the code changed is not counted without a word."""
+def _print_notices(plan: Plan) -> None:
+    """Point out choices that do not apply, and results that are not used."""
     from contig.experiments.identity import finished_by_any_code
 
-    undone = [job.folder for job in [*plan.trainings, *plan.timed] if not job.done]
-    if others := sum(bool(finished_by_any_code(folder)) for folder in undone):
+    study = plan.study
+    if not study.configs.is_dir():
         console.notice(
-            f"{others:,} of the runs are there by another version of the code; --any-code counts them"
+            f"--configs {study.configs} is not a directory: every model trains with its defaults instead of "
+            "the published settings, which are in the repository's configs directory"
         )
+    for notice in (line for item in study.items for line in item.notices(study)):
+        console.notice(notice)
+    missing = [job.folder for job in plan.jobs if not job.done]
+    if others := sum(bool(finished_by_any_code(folder)) for folder in missing):
+        console.notice(f"{others:,} runs were produced by another version of the code; --any-code uses them")
 
 
-def _do(plan: Plan, device: str, at_once: int) -> list[str]:
-    """Train and measure what is not done; what failed, a line each."""
+def _run(plan: Plan, device: str, at_once: int) -> list[str]:
+    """Train and evaluate what is missing; return the failures as lines of text."""
     from contig.experiments.jobs import alone
 
-    failed = work_through("timings", alone(plan.timed), device, 1)  # beside others an epoch takes longer
-    others = [plan.chain(job) for job in plan.longest_first]
-    return list(map(_told, failed + work_through("trainings, evaluations", others, device, at_once)))
+    try:
+        # Timed runs come first, one at a time: side by side an epoch takes longer.
+        failed = work_through("timed runs", alone(plan.timed), device, 1)
+        chains = [plan.chain(job) for job in plan.longest_first]
+        failed += work_through("runs and evaluations", chains, device, at_once)
+    except KeyboardInterrupt:
+        console.notice("to see the results so far, repeat the command with --only-done")
+        raise
+    return [f"{f.job.name} failed: {f.reason} (full log: {f.job.log})" for f in failed]
 
 
-def _told(failure: Failure[Any]) -> str:
-    return f"{failure.job.name} failed: {failure.reason} (all it said: {failure.job.log})"
+def _print_tables(sheets: Sequence[Sheet]) -> None:
+    from contig.reproduction.tables.text import as_text
 
-
-def _keep(plan: Plan, failed: Sequence[str]) -> tuple[list[Table], Sheet]:
-    """Write tables, figures and the report."""
-    from contig import plots
-    from contig.reproduction.caveats import departures, reading
-    from contig.reproduction.claims import claims
-    from contig.reproduction.figures import figure
-    from contig.reproduction.findings import tables
-    from contig.reproduction.grids import FORMS
-    from contig.reproduction.report import hardware, report
-
-    made, machines, pictures = tables(plan), hardware(plan), {}
-    glance = claims(made, departures(plan))
-    for sheet in (*made, glance):
-        for ending, form in FORMS.items():
-            _write(plan.study.out / f"{sheet.name}.{ending}", form(sheet))
-    for table in made:
-        drawn = figure(table, [_spread(plan, table), *machines])
-        for picture in (plan.study.out / f"{table.name}.{ending}" for ending in ("png", "svg")):
-            if drawn is None:
-                picture.unlink(missing_ok=True)  # of another time
-            else:
-                plots.save(drawn, picture)
-        if (bare := figure(table, None)) is not None:
-            pictures[table.name] = plots.inline_svg(bare, table.name)
-    _write(plan.study.out / "reading.md", reading(plan))
-    _write(plan.study.out / "report.html", report(plan, made, glance, pictures, failed))
-    return made, glance
-
-
-def _spread(plan: Plan, table: Table) -> str:
-    seeds = 1 if table.name == "fig6" else plan.study.seeds
-    return f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed"
-
-
-def _write(path: Path, text: str) -> None:
-    from contig.files import replacing
-
-    with replacing(path) as part:
-        part.write_text(text, "utf-8")
-
-
-def _show(tables: Sequence[Sheet]) -> None:
-    from contig.reproduction.grids import as_text
-
-    for table in tables:
-        console.out().print(as_text(table), soft_wrap=True, markup=False)
+    for sheet in sheets:
+        if sheet.layouts or sheet.name != "claims":
+            console.out().print(as_text(sheet), soft_wrap=True, markup=False)

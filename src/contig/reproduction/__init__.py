@@ -1,1 +1,1 @@
-"""The paper's tables and figures."""
+"""Reproduce the paper's tables and figures and check its claims."""

@@ -1,4 +1,4 @@
-"""The paper's own numbers, as ``paper.json`` keeps them: in %, each part with its source named."""
+"""The numbers, settings and claims that the paper publishes, read from ``paper.json``."""
 
 from __future__ import annotations
 
@@ -6,16 +6,26 @@ import json
 from functools import cache
 from importlib.resources import files
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 from contig.experiments.rows import Spread
+from contig.reproduction.stats import MISSING
 
-MISSING = Spread(nan, nan)
+MODEL = "contig"  # the model the paper introduces
+BASELINE = "tgn"  # the model it reports its gains over
+
+
+class DatasetSize(NamedTuple):
+    """The size of a dataset in the paper's Table 1."""
+
+    events: int
+    nodes: int
+    features: int
 
 
 @cache
 def paper() -> dict[str, Any]:
-    """All of it."""
+    """Return the whole file; numbers are in % unless their section says otherwise."""
     content: dict[str, Any] = json.loads(
         files("contig.reproduction").joinpath("paper.json").read_text("utf-8")
     )
@@ -23,7 +33,7 @@ def paper() -> dict[str, Any]:
 
 
 def published(*path: str) -> Spread:
-    """The number at a path, ``("table2", "inductive", "tgn", "mooc", "ap")`` say; NaN where there is none."""
+    """Return the number at a path such as ``"table2", "inductive", "tgn", "mooc", "ap"``; NaN for none."""
     found: Any = paper()
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -32,9 +42,18 @@ def published(*path: str) -> Spread:
     return Spread(*found) if isinstance(found, list) else Spread(float(found), nan)
 
 
-def shown_on(item: str) -> tuple[str, ...]:
-    """The streams that the paper shows an item on."""
-    part = paper()[item]
-    if item == "table3":
-        return tuple(part["auc"]["contig"])
-    return tuple(part.get("datasets", paper()["table1"]["datasets"]))
+def published_datasets(item: str = "table1") -> tuple[str, ...]:
+    """Return the datasets that the paper shows a table or figure on; by default all it uses."""
+    return tuple(paper()[item].get("datasets", paper()["table1"]["datasets"]))
+
+
+def published_size(dataset: str) -> DatasetSize | None:
+    """Return the size of a dataset in the paper; None if the paper does not use it."""
+    size = paper()["table1"]["datasets"].get(dataset)
+    return None if size is None else DatasetSize(size["events"], size["nodes"], size["features"])
+
+
+def published_settings() -> dict[str, Any]:
+    """Return every option of the model and its training that the paper states."""
+    stated = {**paper()["settings"], **paper()["model"]}
+    return {name: value for name, value in stated.items() if name != "source"}

@@ -1,0 +1,112 @@
+"""What every table and figure of the paper has: its runs, its table, its figure and its claims."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+from contig.experiments.evaluations import Evaluation
+from contig.experiments.jobs import Job
+from contig.reproduction.claims import Claim
+from contig.reproduction.datasets import StudyDataset
+from contig.reproduction.paper import paper, published_datasets
+from contig.reproduction.study import Study
+from contig.reproduction.tables.numbers import Grid, Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NO_RESULTS = "No results yet: nothing has been run, or no dataset is suitable."
+
+
+class Group(NamedTuple):
+    """Runs whose results are shown together, and what is evaluated on them."""
+
+    dataset: str
+    jobs: Sequence[Job]
+    evaluations: Sequence[Evaluation] = ()
+    series: str = ""  # which curve they form, where the item has several for a dataset
+
+
+class Item(ABC):
+    """A table or figure of the paper.
+
+    An item plans the runs it needs, builds a table from their saved results, draws that table and judges
+    the paper's claims by it. To add one, write a module with a subclass and add it to ``ITEMS``; what the
+    paper says about it goes into ``paper.json`` under its name.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    protocol: ClassVar[tuple[str, ...]] = ()  # how its numbers are measured
+    caveats: ClassVar[tuple[str, ...]] = ()  # where they differ in kind from the paper's
+    exclusive: ClassVar[bool] = False  # its runs are timed, so they run alone
+
+    def quick(self) -> Self:
+        """Return the item as a smoke test runs it."""
+        return self
+
+    def applies_to(self, dataset: StudyDataset) -> bool:
+        """Whether the item can be measured on a dataset."""
+        return True
+
+    def datasets(self, study: Study) -> list[StudyDataset]:
+        """Return the datasets to run it on.
+
+        Of the paper's datasets these are the ones the paper shows it on, unless the study wants every one.
+        """
+        shown, known = published_datasets(self.name), published_datasets()
+        chosen = [d for d in study.datasets if study.every_dataset or d.name in shown or d.name not in known]
+        return [dataset for dataset in chosen if self.applies_to(dataset)]
+
+    def notices(self, study: Study) -> Iterator[str]:
+        """Yield which of the user's choices do not apply to it."""
+        yield from ()
+
+    @abstractmethod
+    def plan(self, study: Study) -> list[Group]:
+        """Work out its runs and evaluations."""
+
+    @abstractmethod
+    def grids(self, groups: Sequence[Group]) -> Iterable[Grid]:
+        """Yield its numbers from the saved results."""
+
+    @abstractmethod
+    def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
+        """Say what a reader must know to understand the numbers."""
+
+    @abstractmethod
+    def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
+        """Draw a table; without a title the figure has no heading. None if there is nothing to draw."""
+
+    @abstractmethod
+    def claims(self, table: Table) -> Iterator[Claim]:
+        """Judge the claims that the table has the numbers for."""
+
+    def summary(self, table: Table) -> Grid | None:
+        """Return the numbers of the paper's model, if the report's summary shows them."""
+        return None
+
+    def table(self, study: Study, groups: Sequence[Group]) -> Table:
+        """Build its table from the saved results."""
+        grids = tuple(grid for grid in self.grids(groups) if grid.lines)
+        empty = () if grids else (NO_RESULTS,)
+        source = f"Source: {paper()[self.name]['source']} of the paper."
+        notes = (*empty, *self.notes(study, groups), source)
+        return Table(self.name, self.title, grids, notes, study.scale.warning)
+
+    def figure(self, table: Table, facts: Sequence[str] | None = None) -> Figure | None:
+        """Draw a table, with a heading of its title and ``facts`` where facts are given."""
+        if facts is None:
+            return self.draw(table, "", ())
+        quick = ["QUICK: a smoke test"] if table.warning else []
+        return self.draw(table, table.title, [*quick, *facts])
+
+    def error_bars(self, study: Study) -> str:
+        """Describe the error bars of its figure."""
+        return f"{study.seeds} seeds, error bars ± one standard deviation" if study.seeds > 1 else "one seed"
+
+    def shown_grids(self, table: Table) -> list[Grid]:
+        """Return the measured grids of the datasets that the paper shows it on."""
+        return [grid for grid in table.measured if grid.title in published_datasets(self.name)]

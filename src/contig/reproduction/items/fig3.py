@@ -1,0 +1,99 @@
+"""Fig. 3: temporal node recommendation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from contig.experiments.rows import Spread
+from contig.plots import Panel
+from contig.reproduction.claims import Claim
+from contig.reproduction.items.base import Group
+from contig.reproduction.items.drawing import curve_of, draw_curves
+from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, finished
+from contig.reproduction.items.notes import NO_CURVES, known_nodes_notes, seeds_note
+from contig.reproduction.paper import BASELINE, MODEL, paper, published
+from contig.reproduction.stats import exact
+from contig.reproduction.study import Study
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.verdicts import higher, highest, rank
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Fig3(EvaluatedItem):
+    """Recall@K and MRR of the true destination among all destinations, transductive."""
+
+    name = "fig3"
+    title = "Fig. 3: temporal node recommendation"
+    task = "recommend"
+    protocol = (
+        "Recommendation ranks the true destination among all destinations at the event's time, leaving out "
+        "other true ones; ties count as the mean of the best and the worst rank.",
+    )
+
+    def models(self, study: Study) -> Sequence[str]:
+        return study.models
+
+    def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
+        gains: list[Line] = []
+        for group in groups:
+            found = finished(group.evaluations)
+            lines = tuple(Line(one.label, _values(one), heuristic=one.heuristic) for one in found)
+            yield Grid(group.dataset, "model", tuple(metrics()), lines, rank=True)
+            gains += _gain(group.dataset, found)
+        title = f"gain of {MODEL} over {BASELINE} in Recall@5, %"
+        yield Grid(title, "dataset", ("gain",), tuple(gains), derived=True, signed=True)
+
+    def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
+        measured = "Recall@K and MRR in %, by the rank of the true destination among all destinations."
+        return [measured, seeds_note(study), *known_nodes_notes(study), NO_CURVES]
+
+    def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
+        cutoffs = paper()["fig3"]["at"]
+        panels = [
+            Panel(grid.title, [curve_of(line, cutoffs) for line in grid.lines], "K", "Recall@K, %")
+            for grid in table.measured
+        ]
+        return draw_curves(panels, title, facts)
+
+    def claims(self, table: Table) -> Iterator[Claim]:
+        gains = {line.label: line.values[0] for grid in table.derived for line in grid.lines}
+        for grid in self.shown_grids(table):
+            recalls = {name: values[0].ours for name, values in grid.models().items()}
+            model = recalls.pop(MODEL, None)
+            if model is None or not recalls or any(isnan(s.mean) for s in (model, *recalls.values())):
+                continue
+            text = "Fig. 3: best Recall@5 of all models"
+            yield Claim(text, grid.title, "yes", rank(model, recalls), highest(model, recalls))
+            if grid.title in gains:
+                yield _gain_claim(grid.title, gains[grid.title], model, recalls[BASELINE])
+
+
+def metrics() -> dict[str, str]:
+    """Return the names of the metrics in the results by their headings: the paper's recalls, and MRR."""
+    return {**{f"R@{k}": f"recall@{k}" for k in paper()["fig3"]["at"]}, "MRR": "mrr"}
+
+
+def _values(one: ModelResults) -> tuple[Value, ...]:
+    return tuple(one.value("transductive", metric) for metric in metrics().values())
+
+
+def _gain(dataset: str, found: Sequence[ModelResults]) -> list[Line]:
+    recalls = {one.label: one.spread("transductive", "recall@5").mean for one in found}
+    ours, baseline = recalls.get(MODEL, nan), recalls.get(BASELINE, nan)
+    if isnan(ours) or isnan(baseline) or not baseline:
+        return []
+    seeds = min(len(one.results) for one in found if one.label in (MODEL, BASELINE))
+    theirs = published("fig3", "gain_over_tgn_at_5", dataset)
+    return [Line(dataset, (Value(exact(100 * (ours / baseline - 1)), theirs, seeds),))]
+
+
+def _gain_claim(dataset: str, gain: Value, model: Spread, baseline: Spread) -> Claim:
+    theirs, ours = (f"{spread.mean:+.2f}%" for spread in (gain.paper, gain.ours))
+    text = f"Fig. 3: higher Recall@5 than {BASELINE}"
+    return Claim(text, dataset, theirs, ours, higher(model, baseline))

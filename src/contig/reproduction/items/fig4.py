@@ -1,0 +1,127 @@
+"""Fig. 4: link prediction by the interval since the source's last event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+from contig.experiments.rows import SELECTIONS, Spread
+from contig.models import model_class
+from contig.plots import Panel
+from contig.reproduction.claims import UNJUDGED, Claim
+from contig.reproduction.items.base import Group
+from contig.reproduction.items.drawing import curve_of, draw_curves
+from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, finished
+from contig.reproduction.items.notes import NO_CURVES, claim_note, known_nodes_notes, seeds_note
+from contig.reproduction.paper import BASELINE, MODEL
+from contig.reproduction.stats import exact
+from contig.reproduction.study import Study
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.verdicts import Verdict, every, higher
+from contig.tasks.intervals import SETS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Pairs = Mapping[str, tuple[Spread, Spread]]  # the paper's model and the baseline, by interval set
+
+
+@dataclass(frozen=True)
+class Fig4(EvaluatedItem):
+    """AP in five sets of test events, from the shortest intervals to the longest."""
+
+    name = "fig4"
+    title = "Fig. 4: link prediction by interval"
+    task = "intervals"
+
+    def models(self, study: Study) -> Sequence[str]:
+        return study.models
+
+    def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
+        for group in groups:
+            found = finished(group.evaluations)
+            lines = [line for section in SELECTIONS for line in _lines(found, section)]
+            yield Grid(group.dataset, "model", SETS, tuple(lines), rank=True)
+            leads = [line for section in SELECTIONS for line in _lead(found, section)]
+            title = f"{group.dataset}: {MODEL} minus {BASELINE}"
+            yield Grid(title, "AP", SETS, tuple(leads), derived=True, signed=True)
+
+    def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
+        return [
+            "AP in % by quantile of the interval: the time since the source's last event.",
+            seeds_note(study),
+            *known_nodes_notes(study),
+            NO_CURVES,
+            claim_note(self.name),
+        ]
+
+    def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
+        panels = [
+            Panel(
+                f"{grid.title}, {section}",
+                [curve_of(line, range(len(SETS))) for line in grid.section(section)],
+                "quantile of the interval",
+                "AP, %",
+                SETS,
+            )
+            for grid in table.measured
+            for section in SELECTIONS
+        ]
+        return draw_curves(panels, title, facts, across=2)
+
+    def claims(self, table: Table) -> Iterator[Claim]:
+        for grid in self.shown_grids(table):
+            for section in SELECTIONS:
+                models = grid.models(section)
+                if {MODEL, BASELINE} <= set(models):
+                    values = zip(SETS, models[MODEL], models[BASELINE], strict=True)
+                    pairs = {name: (ours.ours, other.ours) for name, ours, other in values}
+                    yield from _claims(f"{grid.title}, {section}", pairs)
+
+
+def _lines(found: Sequence[ModelResults], section: str) -> Iterator[Line]:
+    for one in found:
+        if section == "transductive" or model_class(one.model).inductive:
+            values = tuple(one.value(section, name, "ap") for name in SETS)
+            yield Line(one.label, values, section, heuristic=one.heuristic)
+
+
+def _lead(found: Sequence[ModelResults], section: str) -> Iterator[Line]:
+    both = {one.label: one for one in found if one.label in (MODEL, BASELINE)}
+    if len(both) == 2:
+        ours, other = both[MODEL], both[BASELINE]
+        gaps = [ours.spread(section, n, "ap").mean - other.spread(section, n, "ap").mean for n in SETS]
+        seeds = min(len(one.results) for one in both.values())
+        yield Line(section, tuple(Value(exact(100 * gap), seeds=seeds) for gap in gaps))
+
+
+def _claims(where: str, pairs: Pairs) -> Iterator[Claim]:
+    leads = {name: ours.mean - other.mean for name, (ours, other) in pairs.items()}
+    leads = {name: lead for name, lead in leads.items() if not isnan(lead)}  # a set may be empty
+    verdicts = {name: higher(*pairs[name]) for name in leads}
+    if leads:
+        yield _every_set(where, verdicts)
+    if SETS[-1] in leads:
+        yield _longest(where, leads, verdicts)
+
+
+def _every_set(where: str, verdicts: Mapping[str, Verdict]) -> Claim:
+    verdict = every(verdicts.values())
+    ahead = [name for name, one in verdicts.items() if one is Verdict.HOLDS]
+    ours = f"in {len(ahead)} of {len(verdicts)}" + (f": {', '.join(ahead)}" if ahead else "")
+    text = f"Fig. 4: higher AP than {BASELINE} in every interval set"
+    return Claim(text, where, "in all", UNJUDGED if verdict is Verdict.ONE_SEED else ours, verdict)
+
+
+def _longest(where: str, leads: Mapping[str, float], verdicts: Mapping[str, Verdict]) -> Claim:
+    """Judge that the lead is largest in the last set, where it must be a lead at all."""
+    last, largest = SETS[-1], max(leads, key=lambda name: leads[name])
+    ours = ", ".join(f"{leads[name]:+.2f} in {name}" for name in list(leads)[-2:])
+    undecided = [v for v in (verdicts[last], verdicts[largest]) if v in (Verdict.ONE_SEED, Verdict.OPEN)]
+    otherwise = undecided[0] if len(undecided) == 2 else Verdict.FAILS
+    verdict = verdicts[last] if last == largest else otherwise
+    return Claim(
+        f"Fig. 4: largest lead over {BASELINE} at the longest intervals", where, f"in {last}", ours, verdict
+    )

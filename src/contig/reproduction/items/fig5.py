@@ -1,0 +1,206 @@
+"""Fig. 5: sensitivity to the model's options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isnan
+from typing import TYPE_CHECKING, Any, Self
+
+from contig.data.splits import chronological_split
+from contig.experiments.recipes import Recipe
+from contig.experiments.rows import SELECTIONS, Row, Spread, collect
+from contig.plots import Curve, Panel, curves
+from contig.reproduction.claims import UNJUDGED, Claim
+from contig.reproduction.datasets import StudyDataset
+from contig.reproduction.items.base import Group
+from contig.reproduction.items.notes import NO_CURVES, claim_note, seeds_note
+from contig.reproduction.items.variants import VariantItem, changed
+from contig.reproduction.paper import paper
+from contig.reproduction.stats import percent
+from contig.reproduction.study import Study
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.verdicts import Verdict, every, higher
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Values = Mapping[str, tuple[float, ...]]  # of each option
+SYMBOLS = {"horizon": "T", "neighbors": "k", "heads": "heads", "dim": "d", "time_dim": "d_T"}
+FALLING = ("horizon", "neighbors")  # options whose AP falls again, according to the paper
+FULL_VALUES: Values = {
+    "horizon": (0.6, 0.8, 1.0, 1.2, 1.4, 1.6),
+    "neighbors": (5, 10, 15, 20, 25),
+    "heads": (1, 2, 4),
+    "dim": (16, 64, 128, 172, 256),
+    "time_dim": (16, 64, 128, 172, 256),
+}
+QUICK_VALUES: Values = {
+    "horizon": (0.6, 1.0, 1.6),
+    "neighbors": (2, 5, 10),
+    "heads": (1, 2, 4),
+    "dim": (8, 32, 64),
+    "time_dim": (8, 32, 64),
+}
+
+
+@dataclass(frozen=True)
+class Fig5(VariantItem):
+    """AP of the paper's model as one option at a time varies.
+
+    Its many runs are compared only with one another, so they may be shorter than those of Table 2.
+    """
+
+    name = "fig5"
+    title = "Fig. 5: sensitivity to the options"
+
+    values: Values = field(default_factory=lambda: FULL_VALUES)
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"compile": "on"})
+    # Many runs side by side on one GPU repay compiling sooner than compile=auto expects.
+    events: int | None = 800_000  # a run trains on about this many at most, counting every epoch
+    datasets_at_most: int | None = None
+
+    def quick(self) -> Self:
+        return replace(self, values=QUICK_VALUES, settings={}, events=None, datasets_at_most=1)
+
+    def plan(self, study: Study) -> list[Group]:
+        return [
+            Group(dataset.name, study.jobs(_sweep(base, option, values)), series=option)
+            for dataset in self.datasets(study)[: self.datasets_at_most]
+            for base in [self._shortened(study.base_recipe(dataset), dataset)]
+            for option, values in self.values.items()
+        ]
+
+    def _shortened(self, base: Recipe, dataset: StudyDataset) -> Recipe:
+        settings = {**base.settings, **self.settings}
+        if self.events is not None:
+            per_epoch = max(1, len(chronological_split(dataset.stream).train))
+            epochs = max(1, round(self.events / per_epoch))
+            settings["epochs"] = min(epochs, base.config(0).train.epochs)
+        return replace(base, settings=settings)
+
+    def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
+        columns = tuple(f"AP {section}" for section in SELECTIONS)
+        for dataset in dict.fromkeys(group.dataset for group in groups):
+            lines = [
+                _line(row, group.series)
+                for group in groups
+                if group.dataset == dataset
+                for row in collect(group.jobs)
+            ]
+            yield Grid(dataset, "value", columns, tuple(lines), rank=True)
+
+    def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
+        notes = ["AP in %, averaged over batches.", seeds_note(study), NO_CURVES]
+        if self.events is not None:
+            notes.append(
+                f"Each run trains on about {self.events:,} events at most, counting every epoch: compare "
+                "these numbers with one another, not with Table 2."
+            )
+        return [*notes, claim_note(self.name)]
+
+    def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
+        """Draw a row of panels for each dataset; one without results keeps its place."""
+        panels = [_panel(grid, option) for grid in table.grids for option in SYMBOLS]
+        return curves(title, facts, panels, len(SYMBOLS)) if panels else None
+
+    def claims(self, table: Table) -> Iterator[Claim]:
+        for grid in self.shown_grids(table):
+            yield from _claims(grid)
+
+
+def _sweep(base: Recipe, option: str, values: Sequence[float]) -> list[Recipe]:
+    """The recipe's own value is always among those tried."""
+    own = _value_of(base, option)
+    return [changed(base, f"{option} {value:g}", **{option: value}) for value in sorted({*values, own})]
+
+
+def _value_of(recipe: Recipe, option: str) -> float:
+    value: float = getattr(recipe.config(0).model_options, option)
+    return value
+
+
+def _line(row: Row, option: str) -> Line:
+    values = tuple(Value(percent(getattr(row, s)["ap"]), seeds=row.seeds) for s in SELECTIONS)
+    return Line(_label(option, _value_of(row.recipe, option)), values, option)
+
+
+def _label(option: str, value: float) -> str:
+    return f"{SYMBOLS[option]} = {value:g}"
+
+
+def _panel(grid: Grid, option: str) -> Panel:
+    lines, symbol = grid.section(option), SYMBOLS[option]
+    x = [float(line.label.rpartition(" ")[2]) for line in lines]
+    drawn = []
+    for column, section in enumerate(SELECTIONS if lines else ()):
+        found = [line.values[column].ours for line in lines]
+        mean, std = [s.mean for s in found], [s.std for s in found]
+        drawn.append(Curve(section, x, mean, std, dashed=column > 0))
+    return Panel(f"{grid.title}: {symbol}", drawn, symbol, "AP, %")
+
+
+# --- claims ------------------------------------------------------------------------------------------
+
+
+class _Curve:
+    """The transductive APs of one option by its values, the paper's value among them."""
+
+    def __init__(self, grid: Grid, option: str) -> None:
+        self.option, self.symbol = option, SYMBOLS[option]
+        self.aps = {label: values[0].ours for label, values in grid.models(option).items()}
+        self.chosen = _label(option, paper()["settings"][option])
+
+    @property
+    def usable(self) -> bool:
+        return self.chosen in self.aps and len(self.aps) > 1
+
+    @property
+    def best(self) -> Spread:
+        """AP at the paper's value."""
+        return self.aps[self.chosen]
+
+    @property
+    def judged(self) -> bool:
+        return not any(isnan(ap.std) for ap in self.aps.values())
+
+    def end(self, place: int) -> dict[str, tuple[Spread, Spread]]:
+        """AP at the paper's value and at the first (0) or last (-1) one, unless these are the same."""
+        label = list(self.aps)[place]
+        return {} if label == self.chosen else {self.symbol: (self.best, self.aps[label])}
+
+
+def _claims(grid: Grid) -> Iterator[Claim]:
+    """Judge that the paper's values are the best, and the shape of the curves by their ends."""
+    where = f"{grid.title}, {SELECTIONS[0]}"
+    swept = [curve for curve in (_Curve(grid, option) for option in SYMBOLS) if curve.usable]
+    if swept:
+        yield _optimal(where, swept)
+    rises = {key: pair for curve in swept for key, pair in curve.end(0).items()}
+    falls = {key: pair for c in swept if c.option in FALLING for key, pair in c.end(-1).items()}
+    yield from _slope("Fig. 5: AP rises up to the paper's value", where, rises)
+    yield from _slope("Fig. 5: AP falls beyond the paper's value", where, falls)
+
+
+def _optimal(where: str, swept: Sequence[_Curve]) -> Claim:
+    better = [
+        label for curve in swept for label, ap in curve.aps.items() if higher(ap, curve.best) is Verdict.HOLDS
+    ]
+    judged = all(curve.judged for curve in swept)
+    return Claim(
+        "Fig. 5: no value is better than the paper's",
+        where,
+        ", ".join(curve.chosen for curve in swept),
+        UNJUDGED if not judged else f"better: {', '.join(better)}" if better else "none is better",
+        Verdict.ONE_SEED if not judged else Verdict.FAILS if better else Verdict.HOLDS,
+    )
+
+
+def _slope(text: str, where: str, pairs: Mapping[str, tuple[Spread, Spread]]) -> Iterator[Claim]:
+    """Judge that AP is higher at the paper's value than at an end of the curve, for each option."""
+    verdicts = {symbol: higher(*pair) for symbol, pair in pairs.items()}
+    if verdicts:
+        verdict = every(verdicts.values())
+        seen = ", ".join(symbol for symbol, one in verdicts.items() if one is Verdict.HOLDS) or "none"
+        ours = UNJUDGED if verdict is Verdict.ONE_SEED else seen
+        yield Claim(text, where, ", ".join(verdicts), ours, verdict)

@@ -1,0 +1,173 @@
+"""Fig. 6: training time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isnan, nan
+from statistics import mean
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from contig.experiments.jobs import Job
+from contig.experiments.lineups import lineup
+from contig.experiments.rows import Spread
+from contig.plots import Curve, Panel
+from contig.reproduction.claims import Claim
+from contig.reproduction.datasets import StudyDataset, fixed_nodes_dataset, growing_nodes_dataset
+from contig.reproduction.items.base import Group
+from contig.reproduction.items.drawing import draw_curves
+from contig.reproduction.items.notes import NO_CURVES, claim_note
+from contig.reproduction.items.variants import VariantItem
+from contig.reproduction.paper import MODEL, published
+from contig.reproduction.scales import QUICK
+from contig.reproduction.stats import PowerLaw, exact, fit_power_law
+from contig.reproduction.study import Study
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.verdicts import Verdict
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIXED, GROWING = "fixed number of nodes", "growing number of nodes"
+COLUMNS = ("training events", "nodes", "s per epoch", "events/s")
+LINEAR = 0.05  # an exponent this close to 1 counts as close to linear
+
+
+class Timing(NamedTuple):
+    """What an epoch takes on a dataset."""
+
+    events: int
+    nodes: int
+    trained: int  # events of an epoch
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Fig6(VariantItem):
+    """Time of an epoch by the number of training events, and the exponent of its growth.
+
+    Datasets grow in two ways. With a fixed number of nodes a larger one lasts longer. With a growing number
+    all last equally long; an event then costs more in a larger one, up to a bound, because a batch has more
+    distinct nodes to compute. The dataset of the middle size belongs to both.
+    """
+
+    name = "fig6"
+    title = "Fig. 6: training time"
+    exclusive = True
+    caveats = (
+        "Fig. 6 uses synthetic datasets of growing size, the paper subsets of wikipedia. Seconds depend on "
+        "the machine.",
+    )
+
+    sizes: tuple[int, ...] = (40_000, 100_000, 200_000, 400_000, 800_000)  # about half are trained on
+    settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 4})
+
+    def quick(self) -> Self:
+        return replace(self, sizes=(2000, 4000, 8000, 16_000), settings=QUICK.settings)
+
+    def notices(self, study: Study) -> Iterator[str]:
+        yield from super().notices(study)
+        if study.every_dataset:
+            yield "fig6 uses synthetic datasets; --datasets does not apply to it"
+
+    def plan(self, study: Study) -> list[Group]:
+        middle, folder = self.sizes[len(self.sizes) // 2], study.out / "data"
+        fixed = [fixed_nodes_dataset(size, middle, folder) for size in self.sizes]
+        growing = [growing_nodes_dataset(size) for size in self.sizes]
+        return [
+            Group("synthetic", self._jobs(study, datasets), series=series)
+            for series, datasets in ((FIXED, fixed), (GROWING, growing))
+        ]
+
+    def _jobs(self, study: Study, datasets: Sequence[StudyDataset]) -> list[Job]:
+        lineups = (lineup(d.data, d.stream, [MODEL], self.settings, d.reading) for d in datasets)
+        recipes = [replace(recipe, variant="timing") for recipes in lineups for recipe in recipes]
+        return study.jobs(recipes, seeds=1)
+
+    def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
+        times: list[Line] = []
+        laws: list[Line] = []
+        for group in groups:
+            found = timings(group.jobs)
+            times += [_line(timing, group.series) for timing in found]
+            if (law := growth(found)) is not None:
+                exponent = Value(Spread(law.exponent, law.error), published("fig6", "exponent"), len(found))
+                laws.append(Line(group.series, (exponent,)))
+        yield Grid("one epoch of training", "events", COLUMNS, tuple(times), (0, 0, 3, 0))
+        title = "time ~ training events^x"
+        yield Grid(title, "datasets with", ("x",), tuple(laws), (3,), judged=False, derived=True)
+
+    def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
+        return [
+            "Mean over all epochs but the first, one run at a time; ± is the standard error of the exponent.",
+            f"{FIXED}: larger datasets last longer; {GROWING}: all last equally long and have nodes in "
+            "proportion to their events. Each dataset is generated independently.",
+            f"{claim_note(self.name)} Linear growth has exponent 1.",
+            NO_CURVES,
+        ]
+
+    def error_bars(self, study: Study) -> str:
+        return "one seed"
+
+    def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
+        """Draw both ways to grow in one panel, each with its fitted power law."""
+        measured, fitted = [], []
+        for grid in table.measured:
+            for series in dict.fromkeys(line.section for line in grid.lines):
+                curve, law = _curves(series, grid.section(series))
+                measured.append(curve)
+                fitted += law
+        panel = Panel("one epoch", [*measured, *fitted], "training events", "seconds", log=True)
+        return draw_curves([panel], title, facts)
+
+    def claims(self, table: Table) -> Iterator[Claim]:
+        for line in (line for grid in table.derived for line in grid.lines):
+            law = line.values[0].ours
+            known = law.std <= LINEAR  # False for two sizes, which have no error
+            linear = Verdict.HOLDS if abs(law.mean - 1) <= LINEAR else Verdict.FAILS
+            yield Claim(
+                f"Fig. 6: epoch time is close to linear in its events (exponent within {LINEAR:g} of 1)",
+                f"synthetic, {line.label}",
+                "close to 1",
+                f"exponent {law.mean:.3f}" + _error(law.std),
+                linear if known else Verdict.OPEN,
+            )
+
+
+def timings(jobs: Sequence[Job]) -> list[Timing]:
+    """Return the mean time of an epoch of the finished runs; the first epoch warms up and is left out."""
+    found = []
+    for job in jobs:
+        if job.done:
+            metrics = json.loads((job.folder / "metrics.json").read_text())
+            epochs = metrics["epochs"]
+            trained = round(epochs[0]["events_per_second"] * epochs[0]["train_seconds"])
+            seconds = mean(epoch["train_seconds"] for epoch in epochs[1:] or epochs)
+            found.append(Timing(metrics["data"]["events"], metrics["data"]["nodes"], trained, seconds))
+    return found
+
+
+def growth(found: Sequence[Timing]) -> PowerLaw | None:
+    """Fit how the time of an epoch grows with its events."""
+    return fit_power_law([one.trained for one in found], [one.seconds for one in found])
+
+
+def _line(timing: Timing, series: str) -> Line:
+    numbers = (timing.trained, timing.nodes, timing.seconds, timing.trained / timing.seconds)
+    return Line(f"{timing.events:,}", tuple(Value(exact(x), seeds=1) for x in numbers), series)
+
+
+def _curves(series: str, lines: Sequence[Line]) -> tuple[Curve, list[Curve]]:
+    """The measured curve, and the fitted one if there is a fit."""
+    trained, seconds = ([line.values[COLUMNS.index(c)].ours.mean for line in lines] for c in COLUMNS[:3:2])
+    no_errors = [nan] * len(trained)
+    if (law := fit_power_law(trained, seconds)) is None:
+        return Curve(series, trained, seconds, no_errors), []
+    name = f"{series}: time ~ events^({law.exponent:.3f}{_error(law.error)})"
+    fitted = Curve("fitted", trained, [law(size) for size in trained], no_errors, quiet=True, dashed=True)
+    return Curve(name, trained, seconds, no_errors), [fitted]
+
+
+def _error(error: float) -> str:
+    return "" if isnan(error) else f" ± {error:.3f}"

@@ -1,0 +1,36 @@
+"""Notes that several tables and figures share."""
+
+from __future__ import annotations
+
+from contig.models import model_class
+from contig.reproduction.paper import paper
+from contig.reproduction.study import Study
+from contig.reproduction.tables.layout import DELTA
+
+NO_CURVES = "The paper shows its curves only as an image; only numbers from its text are compared."
+
+
+def seeds_note(study: Study) -> str:
+    """Say what is averaged."""
+    return f"Mean ± standard deviation over {study.seeds} seeds." if study.seeds > 1 else "One seed."
+
+
+def difference_note() -> str:
+    """Explain the columns of the paper."""
+    return f"{DELTA}: ours minus the paper's, which is a mean over {paper()['runs']} runs."
+
+
+def known_nodes_notes(study: Study) -> list[str]:
+    """Name the models that cannot score new nodes, if any."""
+    names = [name for name in study.models if not model_class(name).inductive]
+    if not names:
+        return []
+    return [
+        f"{', '.join(names)}: measured only on test events between nodes seen in training, because these "
+        "models cannot score new nodes."
+    ]
+
+
+def claim_note(item: str) -> str:
+    """Quote the claim of an item that has no published numbers."""
+    return f"The paper's claim: {paper()[item]['claim']}."

@@ -1,0 +1,107 @@
+"""Table 3: dynamic node classification."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from contig.models import model_class
+from contig.reproduction.claims import Claim, best_claim
+from contig.reproduction.datasets import StudyDataset
+from contig.reproduction.items.base import Group
+from contig.reproduction.items.drawing import draw_pairs, pairs_of
+from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, finished
+from contig.reproduction.items.notes import difference_note, seeds_note
+from contig.reproduction.paper import published
+from contig.reproduction.study import Study
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Results = Mapping[str, Sequence[ModelResults]]  # by dataset
+
+
+@dataclass(frozen=True)
+class Table3(EvaluatedItem):
+    """AUC of the event labels, a column for each dataset."""
+
+    name = "table3"
+    title = "Table 3: dynamic node classification"
+    task = "classify"
+    protocol = (
+        "Classification trains a three-layer decoder on the frozen embedding of the source, with balanced "
+        "classes and early stopping on validation.",
+    )
+
+    decoders: int = 5  # trained on each run
+
+    def quick(self) -> Self:
+        return replace(self, decoders=2)
+
+    def applies_to(self, dataset: StudyDataset) -> bool:
+        return dataset.labelled
+
+    def notices(self, study: Study) -> Iterator[str]:
+        if not any(dataset.labelled for dataset in study.datasets):
+            names = ", ".join(dataset.name for dataset in study.datasets)
+            yield f"table3 is skipped: {names} has no labels"
+
+    def models(self, study: Study) -> Sequence[str]:
+        """Only models that learn have embeddings to classify by."""
+        return [name for name in study.models if model_class(name).learns]
+
+    def options(self) -> tuple[tuple[str, str], ...]:
+        return (("seeds", str(self.decoders)),)
+
+    def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
+        found = _results(groups)
+        labels = dict.fromkeys((one.label, one.model) for some in found.values() for one in some)
+        lines = [
+            Line(label, tuple(_value(some, label, model, name) for name, some in found.items()))
+            for label, model in labels
+        ]
+        yield Grid("labelled datasets", "model", tuple(found), tuple(lines), rank=True)
+
+    def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
+        found = _results(groups)
+        notes = ["ROC AUC of the labels of test events in %, by a decoder on frozen embeddings."]
+        notes += [seeds_note(study), difference_note(), *_label_counts(found)]
+        decoders = {
+            r["protocol"]["decoder_seeds"] for some in found.values() for one in some for r in one.results
+        }
+        if decoders:
+            notes.append(f"The AUC of a run is the mean of {max(decoders)} decoders; ± is over runs.")
+        return notes
+
+    def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
+        panels = {
+            dataset: pairs_of(grid.lines, column)
+            for grid in table.grids
+            for column, dataset in enumerate(grid.columns)
+        }
+        return draw_pairs(panels, title, facts, "AUC, %")
+
+    def claims(self, table: Table) -> Iterator[Claim]:
+        for grid in table.grids:
+            for column, dataset in enumerate(grid.columns):
+                values = {name: values[column] for name, values in grid.models().items()}
+                yield from best_claim("Table 3: best AUC of all models", dataset, values)
+
+
+def _results(groups: Sequence[Group]) -> Results:
+    found = {group.dataset: finished(group.evaluations) for group in groups}
+    return {dataset: some for dataset, some in found.items() if some}
+
+
+def _value(some: Sequence[ModelResults], label: str, model: str, dataset: str) -> Value:
+    theirs = published("table3", "auc", model, dataset)
+    ours = [one for one in some if one.label == label]
+    return ours[0].value("transductive", "auc", paper=theirs) if ours else Value(paper=theirs)
+
+
+def _label_counts(found: Results) -> list[str]:
+    tests = {name: some[0].results[0].get("labels", {}).get("test") for name, some in found.items()}
+    counts = [f"{n['positives']:,} of {n['events']:,} on {name}" for name, n in tests.items() if n]
+    return [f"Test events with label 1: {', '.join(counts)}."] if counts else []

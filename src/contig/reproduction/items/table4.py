@@ -1,0 +1,110 @@
+"""Table 4: ablations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isnan
+from typing import TYPE_CHECKING
+
+from contig.experiments.recipes import PLAIN, Recipe
+from contig.experiments.rows import SELECTIONS, Row, collect
+from contig.reproduction.claims import UNJUDGED, Claim
+from contig.reproduction.items.base import Group
+from contig.reproduction.items.drawing import draw_pairs, pairs_of
+from contig.reproduction.items.notes import seeds_note
+from contig.reproduction.items.variants import VariantItem, changed
+from contig.reproduction.paper import MODEL, paper, published
+from contig.reproduction.stats import percent
+from contig.reproduction.study import Study
+from contig.reproduction.tables.layout import DELTA
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.verdicts import Verdict, every, higher
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NOTHING = "nothing"  # is removed from the full model
+WITHOUT = "without "
+
+
+@dataclass(frozen=True)
+class Table4(VariantItem):
+    """AP of the paper's model without each of its components."""
+
+    name = "table4"
+    title = "Table 4: ablations"
+
+    def plan(self, study: Study) -> list[Group]:
+        return [
+            Group(dataset.name, study.jobs(_ablations(study.base_recipe(dataset))))
+            for dataset in self.datasets(study)
+        ]
+
+    def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
+        columns = tuple(f"AP {section}" for section in SELECTIONS)
+        for group in groups:
+            lines = tuple(_line(group.dataset, row) for row in collect(group.jobs))
+            yield Grid(group.dataset, "variant", columns, lines, rank=True)
+
+    def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
+        return [
+            "AP in %, averaged over batches.",
+            seeds_note(study),
+            f"{DELTA}: ours minus the paper's, which is given without deviations; for the full model the "
+            "paper has other numbers here than in Table 2.",
+        ]
+
+    def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
+        panels = {
+            f"{grid.title}, {section}": pairs_of(grid.lines, column)
+            for grid in table.grids
+            for column, section in enumerate(SELECTIONS)
+        }
+        return draw_pairs(panels, title, facts, "AP, %")
+
+    def claims(self, table: Table) -> Iterator[Claim]:
+        for grid in self.shown_grids(table):
+            for column, section in enumerate(SELECTIONS):
+                values = {name: values[column] for name, values in grid.models().items()}
+                yield from _claim(f"{grid.title}, {section}", values)
+
+
+def _ablations(base: Recipe) -> list[Recipe]:
+    parts = [part for part in paper()["table4"]["without"] if part != NOTHING]
+    return [*(changed(base, f"{WITHOUT}{part}", without=(part,)) for part in parts), base]
+
+
+def _line(dataset: str, row: Row) -> Line:
+    full = row.recipe.variant == PLAIN
+    part = NOTHING if full else row.recipe.variant.removeprefix(WITHOUT)
+    values = (
+        Value(
+            percent(getattr(row, section)["ap"]),
+            published("table4", "without", part, dataset, section),
+            row.seeds,
+        )
+        for section in SELECTIONS
+    )
+    return Line(MODEL if full else f"{WITHOUT}{part}", tuple(values))
+
+
+def _claim(where: str, values: Mapping[str, Value]) -> Iterator[Claim]:
+    """Judge the components whose removal lowers AP in the paper."""
+    known = {name: value for name, value in values.items() if not isnan(value.difference)}
+    full = known.pop(MODEL, None)
+    if full is None:
+        return
+    claimed = [name for name, value in known.items() if full.paper.mean > value.paper.mean]
+    if not claimed:
+        return
+    verdicts = {name: higher(full.ours, known[name].ours) for name in claimed}
+    verdict = every(verdicts.values())
+    confirmed = [name for name in claimed if verdicts[name] is Verdict.HOLDS]
+    ours = UNJUDGED if verdict is Verdict.ONE_SEED else _parts(confirmed, len(known))
+    yield Claim("Table 4: removing a component lowers AP", where, _parts(claimed, len(known)), ours, verdict)
+
+
+def _parts(names: Sequence[str], total: int) -> str:
+    listed = ", ".join(name.removeprefix(WITHOUT) for name in names)
+    return f"{len(names)} of {total}" + (f": {listed}" if 0 < len(names) < total else "")

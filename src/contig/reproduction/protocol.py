@@ -1,0 +1,99 @@
+"""How a study measures, and where it differs from the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from contig.experiments.jobs import Job
+from contig.reproduction.items.notes import known_nodes_notes
+from contig.reproduction.paper import MODEL, paper, published_datasets, published_settings
+from contig.reproduction.plan import Plan
+from contig.reproduction.study import Study
+
+PROTOCOL, DIFFERENCES = "Protocol", "Differences from the paper"
+
+
+def protocol_page(plan: Plan) -> str:
+    """Write the protocol and the differences as a page of Markdown."""
+    parts = {PROTOCOL: protocol(plan.study), DIFFERENCES: differences(plan)}
+    return "\n".join(
+        f"# {title}\n\n" + "".join(f"- {line}\n" for line in lines) for title, lines in parts.items()
+    )
+
+
+def protocol(study: Study) -> list[str]:
+    """Say how everything is measured."""
+    return [
+        "Events are split by time quantile 70/15/15. States and history carry over from training through "
+        "validation to test; no parameter is updated there.",
+        "The neighbors and states of a query come from events strictly before it; a batch is scored before "
+        "it is observed.",
+        "Held-out nodes follow TGN's protocol: a tenth of the nodes is hidden from training, in addition to "
+        "those that appear only later. Inductive events involve at least one of these.",
+        "Each event has one random negative among all destinations of the dataset, never a true destination "
+        "of that source at that time; all models and seeds see the same negatives.",
+        "AP and AUC are averaged over batches, as in the published tables.",
+        *(line for item in study.items for line in item.protocol),
+        f"{seeds_text(study)} for weights, dropout and training negatives; the split is always the same.",
+    ]
+
+
+def differences(plan: Plan) -> list[str]:
+    """List where our numbers and the paper's are not measured alike."""
+    study = plan.study
+    used = {dataset.name for dataset in study.datasets}
+    missing = [name for name in published_datasets() if name not in used]
+    return [
+        *([study.scale.warning] if study.scale.warning else []),
+        *(line for dataset in study.datasets for line in dataset.differences()),
+        *([f"Not run: {', '.join(missing)}."] if missing else []),
+        "In the paper, transductive events are those between nodes seen in training, and only nodes absent "
+        "from training are new. Here transductive covers every test event, and a tenth of the nodes is held "
+        "out in addition.",
+        *known_nodes_notes(study),
+        "Published inductive results draw negatives from the destinations of the inductive events; here "
+        "negatives are drawn from all destinations.",
+        f"{seeds_text(study)} here, {paper()['runs']} runs in the paper: our deviations are less reliable.",
+        *model_differences(plan),
+        "The baselines are implemented from their papers; their authors' code is not used.",
+        "The paper's Fig. 3 to 6 are available only as images, so their curves are not compared point by "
+        "point.",
+        *(line for item in study.items for line in item.caveats),
+    ]
+
+
+def model_differences(plan: Plan) -> list[str]:
+    """Say in one line where the paper's model, as it was run, differs from the paper."""
+    theirs = published_settings()
+    found: dict[tuple[str, Any], set[str]] = {}
+    datasets: set[str] = set()
+    for dataset, job, varied in _model_runs(plan):
+        datasets.add(dataset)
+        config = job.recipe.config(job.seed).as_dict()
+        ours = {**config["options"], **config["train"]}
+        for key, value in theirs.items():
+            if ours[key] != value and key != varied:
+                found.setdefault((key, ours[key]), set()).add(dataset)
+    changes = []
+    for (key, value), affected in found.items():
+        where = "" if affected == datasets else f"{', '.join(sorted(affected))}; "
+        changes.append(f"{key} is {_word(value)} ({where}paper: {_word(theirs[key])})")
+    fixed = "states are brought to the same time for all events of a batch"
+    return [f"{MODEL} differs from the paper's model: {'; '.join([*changes, fixed])}."] if datasets else []
+
+
+def _model_runs(plan: Plan) -> Iterator[tuple[str, Job, str]]:
+    """The runs of the paper's model, each with its dataset and its series: in Fig. 5 the option varied."""
+    for groups in plan.groups.values():
+        for group in groups:
+            yield from ((group.dataset, j, group.series) for j in group.jobs if j.recipe.model == MODEL)
+
+
+def _word(value: object) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
+def seeds_text(study: Study) -> str:
+    """Name the seeds."""
+    return f"Seeds 0 to {study.seeds - 1}" if study.seeds > 1 else "Seed 0 only"

@@ -1,0 +1,98 @@
+"""Fig. 4: AP by interval, and the lead over TGN."""
+
+from __future__ import annotations
+
+from math import nan
+
+import numpy as np
+import pytest
+from support.figures import points
+from support.studies import expect, fill, grid, group, number, planned, runs, table_of, value
+
+from contig.experiments.rows import Spread
+from contig.models.tgn import TGN
+from contig.reproduction.claims import Claim
+from contig.reproduction.items.fig4 import Fig4
+from contig.reproduction.plan import Plan
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.verdicts import Verdict
+from contig.tasks.intervals import SETS
+
+HOLDS, FAILS, OPEN = Verdict.HOLDS, Verdict.FAILS, Verdict.OPEN
+ALL_FIVE = "in 5 of 5: 0-20%, 20-40%, 40-60%, 60-80%, 80-100%"
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return fill(planned(tmp_path_factory.mktemp("study"), "fig4"))
+
+
+def test_numbers_and_the_lead(plan: Plan) -> None:
+    jobs = group(plan, "fig4", "mooc").jobs
+    last = {
+        model: [number(j.folder.name, "inductive", SETS[4]) for j in runs(jobs, model)]
+        for model in ("contig", "tgn")
+    }
+    table = table_of(plan, "fig4")
+    expect(value(grid(table, "mooc"), "tgn", SETS[4], "inductive"), last["tgn"])
+    lead = value(grid(table, "mooc: contig minus tgn"), "inductive", SETS[4])
+    assert lead.ours.mean == pytest.approx(100 * (np.mean(last["contig"]) - np.mean(last["tgn"])))
+
+
+def test_a_model_that_cannot_score_new_nodes_has_no_inductive_line(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TGN, "inductive", False)
+    mooc = grid(table_of(plan, "fig4"), "mooc")
+    assert [line.section for line in mooc.lines if line.label == "tgn"] == ["transductive"]
+
+
+def test_the_figure_has_curves_over_the_sets(plan: Plan) -> None:
+    table = table_of(plan, "fig4")
+    figure = Fig4().figure(table)
+    assert figure is not None
+    expected = [
+        (float(x), value.ours.mean)
+        for line in grid(table, "mooc").section("inductive")
+        for x, value in enumerate(line.values)
+    ]
+    assert points(figure.axes[3]) == [pytest.approx(point) for point in expected]
+
+
+def claims(ours: tuple[float, ...], std: float = 0.5, dataset: str = "wikipedia") -> list[Claim]:
+    """Against TGN with 90 in every set."""
+    lines = tuple(
+        Line(name, tuple(Value(Spread(mean, std), seeds=3) for mean in means), "transductive")
+        for name, means in (("contig", ours), ("tgn", (90.0,) * 5))
+    )
+    return list(Fig4().claims(Table("fig4", "", (Grid(dataset, "model", SETS, lines),))))
+
+
+@pytest.mark.parametrize(
+    ("ours", "every", "sets", "longest"),
+    [
+        ((92, 93, 94, 95, 96), HOLDS, ALL_FIVE, HOLDS),
+        ((96, 95, 94, 93, 92), HOLDS, ALL_FIVE, FAILS),
+        ((90, 90, 90, 90, 96), Verdict.PARTLY, "in 1 of 5: 80-100%", HOLDS),
+        ((90, 90, 90, 90, 90.9), OPEN, "in 0 of 5", OPEN),
+        ((96, 90, 90, 90, 88), FAILS, "in 1 of 5: 0-20%", FAILS),
+        ((90, 90, 90, 90.9, 90.8), OPEN, "in 0 of 5", OPEN),
+        ((92, 93, nan, 95, 96), HOLDS, "in 4 of 4: 0-20%, 20-40%, 60-80%, 80-100%", HOLDS),
+    ],
+)
+def test_claims(ours: tuple[float, ...], every: Verdict, sets: str, longest: Verdict) -> None:
+    first, second = claims(ours)
+    assert (first.ours, first.verdict) == (sets, every)
+    assert second.ours == f"{ours[3] - 90:+.2f} in 60-80%, {ours[4] - 90:+.2f} in 80-100%"
+    assert second.verdict is longest
+
+
+@pytest.mark.parametrize("ours", [(92, 93, 94, 95, 96), (96, 95, 94, 93, 92), (80, 80, 80, 80, 80)])
+def test_one_seed_is_not_judged(ours: tuple[float, ...]) -> None:
+    first, second = claims(ours, std=nan)
+    assert (first.ours, first.verdict) == ("needs more seeds", Verdict.ONE_SEED)
+    assert second.verdict is Verdict.ONE_SEED
+
+
+def test_no_claim_about_a_dataset_the_paper_does_not_show() -> None:
+    assert claims((95, 95, 95, 95, 95), dataset="mooc") == []

@@ -1,0 +1,97 @@
+"""Table 2: averages of saved metrics beside the paper's, and who is best."""
+
+from __future__ import annotations
+
+from math import isnan, nan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.figures import points
+from support.studies import expect, fill, grid, group, metric, planned, runs, table_of, value
+
+from contig.experiments.rows import Spread
+from contig.files import write_json
+from contig.models.tgn import TGN
+from contig.reproduction.items.table2 import Table2
+from contig.reproduction.plan import Plan
+from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.verdicts import Verdict
+from contig.runs.folder import RunFolder
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    return fill(planned(tmp_path_factory.mktemp("study"), "table2"))
+
+
+def test_numbers(plan: Plan) -> None:
+    tgn = runs(group(plan, "table2", "mooc").jobs, "tgn")
+    mooc = grid(table_of(plan, "table2"), "mooc")
+    expect(value(mooc, "tgn", "AP", "transductive"), metric(tgn, "transductive", "ap"), 86.96)
+    expect(value(mooc, "tgn", "AUC", "inductive"), metric(tgn, "inductive", "auc"), 89.03)
+    found = value(mooc, "tgn", "AP", "transductive")
+    assert found.difference == pytest.approx(100 * np.mean(metric(tgn, "transductive", "ap")) - 86.96)
+
+
+def test_heuristics_have_one_run_and_no_published_number(plan: Plan) -> None:
+    lines = [x for x in grid(table_of(plan, "table2"), "mooc").section("transductive") if x.heuristic]
+    assert [line.label for line in lines] == ["edgebank", "edgebank, window"]
+    for line in lines:
+        assert line.values[1].seeds == 1
+        assert isnan(line.values[1].paper.mean)
+        assert isnan(line.values[1].ours.std)
+
+
+def test_a_model_that_cannot_score_new_nodes_has_no_inductive_line(
+    plan: Plan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TGN, "inductive", False)
+    table = table_of(plan, "table2")
+    assert [x.section for x in grid(table, "mooc").lines if x.label == "tgn"] == ["transductive"]
+    assert any(note.startswith("tgn: measured only on test events") for note in table.notes)
+
+
+def test_a_section_without_events_is_empty(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "table2"))
+    [job, *_] = runs(group(plan, "table2", "mooc").jobs, "tgn")
+    metrics = RunFolder(job.folder).metrics()
+    write_json(job.folder / "metrics.json", {**metrics, "inductive": {"events": 0}})
+    mooc = grid(table_of(plan, "table2"), "mooc")
+    assert isnan(value(mooc, "tgn", "AP", "inductive").ours.mean)
+    assert not isnan(value(mooc, "tgn", "AP", "transductive").ours.mean)
+
+
+def test_the_figure_shows_ours_beside_the_papers(plan: Plan) -> None:
+    table = table_of(plan, "table2")
+    figure = Table2().figure(table)
+    assert figure is not None
+    expected = [
+        (x, float(place))
+        for place, line in enumerate(table.grids[0].section("inductive"))
+        for x in (line.values[1].paper.mean, line.values[1].ours.mean)
+        if x == x
+    ]
+    assert points(figure.axes[1]) == [pytest.approx(point) for point in expected]
+
+
+def test_the_summary_has_the_papers_model(plan: Plan) -> None:
+    table = table_of(plan, "table2")
+    summary = Table2().summary(table)
+    assert summary is not None
+    labels = [f"{d}, {s}" for d in ("wikipedia", "mooc") for s in ("transductive", "inductive")]
+    assert [line.label for line in summary.lines] == labels
+    assert summary.lines[3].values[1] == value(grid(table, "mooc"), "contig", "AP", "inductive")
+    assert Table2().summary(Table("table2", "", ())) is None
+
+
+def test_claims_leave_out_heuristics_and_datasets_the_paper_does_not_use() -> None:
+    lines = (
+        Line("contig", (Value(), Value(Spread(90.0, 0.5), Spread(80.0, 0.1), 3)), "inductive"),
+        Line("tgn", (Value(), Value(Spread(88.0, 0.5), Spread(79.0, 0.1), 3)), "inductive"),
+        Line("edgebank", (Value(), Value(Spread(99.0, nan), seeds=1)), "inductive", heuristic=True),
+    )
+    grids = tuple(Grid(name, "model", ("AUC", "AP"), lines) for name in ("mooc", "own"))
+    [claim] = Table2().claims(Table("table2", "", grids))
+    assert (claim.where, claim.verdict) == ("mooc, inductive", Verdict.HOLDS)
+    assert claim.ours == "rank 1 of 2, +2.00 vs. tgn"

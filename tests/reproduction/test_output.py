@@ -1,0 +1,54 @@
+"""What a study leaves in its folder."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+from support.studies import fill, planned
+
+from contig.reproduction.output import judge, write_results
+from contig.reproduction.plan import Plan
+
+ITEMS = "table2 fig6"
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Plan:
+    return fill(planned(tmp_path, ITEMS))
+
+
+def test_every_table_in_every_format(plan: Plan) -> None:
+    sheets = write_results(plan, ["tgn failed"])
+    assert [sheet.name for sheet in sheets] == [*ITEMS.split(), "claims"]
+    out = plan.study.out
+    for sheet in sheets:
+        for extension in ("txt", "md", "tex"):
+            assert sheet.title.partition(":")[2] in (out / f"{sheet.name}.{extension}").read_text()
+        with (out / f"{sheet.name}.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert [row["label"] for row in rows] == [record["label"] for record in sheet.records()]
+    for item in ITEMS.split():
+        assert (out / f"{item}.png").read_bytes()[:4] == b"\x89PNG"
+        assert "<svg" in (out / f"{item}.svg").read_text()
+    page = (out / "report.html").read_text()
+    assert page.count("<svg") == 2
+    assert "tgn failed" in page
+    assert (out / "protocol.md").read_text().startswith("# Protocol\n")
+
+
+def test_outdated_figures_are_removed(plan: Plan) -> None:
+    write_results(plan)
+    for job in plan.timed:
+        (job.folder / "metrics.json").unlink()
+    write_results(plan)
+    assert sorted(path.name for path in plan.study.out.glob("*.png")) == ["table2.png"]
+    assert (plan.study.out / "report.html").read_text().count("<svg") == 1
+
+
+def test_every_item_is_judged(plan: Plan) -> None:
+    claims = judge(plan, plan.tables())
+    assert claims.notes[0].startswith("contig differs from the paper's model")
+    [layout] = claims.layouts
+    assert {row.section.partition(":")[0] for row in layout.rows} == {"Table 2", "Fig. 6"}
