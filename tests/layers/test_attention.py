@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from contig.layers import Rows, TemporalAttention
+from contig.kernels.gather import LazyRows
+from contig.layers import TemporalAttention
 
 QUERIES, K, QUERY_DIM, OWN = 5, 4, 7, 3
 HEADS, INNER = 3, 12
@@ -37,7 +38,7 @@ def attend(layer: TemporalAttention, query: Tensor, keys: Sequence[Tensor], mask
     for key in keys:
         order = torch.randperm(2 * QUERIES * K, generator=torch.Generator().manual_seed(3))
         table = torch.cat([key.flatten(0, 1)] * 2)[order]
-        tables.append(Rows(table, order.argsort()[QUERIES * K :].view(QUERIES, K)))
+        tables.append(LazyRows(table, order.argsort()[QUERIES * K :].view(QUERIES, K)))
     attended: Tensor = layer(query[:, :OWN], query[:, OWN:], tables, mask)
     return attended
 
@@ -92,7 +93,7 @@ def test_what_all_queries_share_may_come_once() -> None:
     layer = attention((6, 3, 4))
     query, keys, mask = parts((6, 3, 4))
     query[:, OWN:] = query[:1, OWN:]
-    tables = [Rows.of(key) for key in keys]
+    tables = [LazyRows.of(key) for key in keys]
     found = layer(query[:, :OWN], query[:1, OWN:], tables, mask)
     torch.testing.assert_close(found, plain(layer, query, keys, mask), rtol=0, atol=1e-6)
 

@@ -125,7 +125,7 @@ def test_a_model_is_prepared_once_with_the_training_events(stream: EventStream) 
     two.progress.epoch = 1
     two.begin_epoch()
     assert shown == [one.data.training]
-    assert np.array_equal(shown[0].numbers().numpy(), chronological_split(stream).train)
+    assert np.array_equal(shown[0].event_indices().numpy(), chronological_split(stream).train)
 
 
 def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import torch
 
 from contig.errors import ConfigError
-from contig.kernels.accelerators import ranges
+from contig.kernels.threads import split_range
 
 PACKAGES = ("contig", "torch", "numpy", "numba", "triton", "torch-geometric", "torchdiffeq")
 EXTRAS = {"torch_geometric": "baselines", "torchdiffeq": "solvers"}
@@ -135,7 +135,7 @@ def race(
             walker.rewind()
             walker.advance(first)
     found: list[list[float]] = [[] for _ in walkers]
-    for begin, end in ranges(last - first, blocks):
+    for begin, end in split_range(last - first, blocks):
         for walker, within, times in zip(walkers, during, found, strict=False):
             with within():
                 spent = seconds(lambda w=walker, n=end - begin: w.advance(n), device)  # type: ignore[misc]

@@ -20,7 +20,7 @@ from contig.cli import compare as experiments
 from contig.cli import queries as answers
 from contig.cli import reproduce as reproductions
 from contig.errors import ContigError
-from contig.kernels.accelerators import keep_freed_memory
+from contig.kernels.malloc import keep_freed_memory
 
 
 class _Commands(TyperGroup):

@@ -1,5 +1,7 @@
 """The past of any node before any time."""
 
-from contig.history.index import Choice, EventColumns, History, Neighbors
+from contig.history.columns import EventColumns
+from contig.history.index import Choice, History
+from contig.kernels.lookup import Neighbors
 
 __all__ = ["Choice", "EventColumns", "History", "Neighbors"]

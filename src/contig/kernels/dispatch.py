@@ -1,4 +1,4 @@
-"""Which compiled code runs on a device: numba's loops on a CPU, Triton's kernels on a GPU, else torch."""
+"""Choose the compiled backend of a device: numba on a CPU, Triton on a GPU, torch otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Backend = Literal["numba", "triton", "torch"]
 
-# Where a package has no build for the platform, torch operations compute the same.
+# A package without a build for this platform is not installed; torch then computes the same.
 _BACKENDS: dict[str, Backend] = {
     "cpu": "numba" if find_spec("numba") is not None else "torch",
     "cuda": "triton" if find_spec("triton") is not None else "torch",
@@ -21,13 +21,13 @@ _enabled = True
 
 
 def backend(device: torch.device) -> Backend:
-    """The compiled code for tensors on ``device``; ``torch`` where there is none."""
+    """Return the backend for tensors on ``device``."""
     return _BACKENDS.get(device.type, "torch") if _enabled else "torch"
 
 
 @contextmanager
 def disabled() -> Iterator[None]:
-    """Use torch operations only: the reference that compiled code is compared with."""
+    """Run the torch reference of every operation, for tests and benchmarks."""
     global _enabled
     before, _enabled = _enabled, False
     try:

@@ -1,8 +1,8 @@
-"""Tensors that a GPU works on while they lie in the host's memory, for graphs larger than the card.
+"""Tensors in host memory that a GPU works on, for graphs larger than its own memory.
 
-Page-locked memory has an address that the GPU can read and write itself, over the bus: a kernel that
-takes a few rows of a large table moves those rows and nothing else, with no copy to wait for, inside a
-captured graph too. To torch it is a tensor of the GPU like any other.
+Pinned (page-locked) memory has an address that the GPU can read and write over the bus: a kernel
+that needs a few rows of a large table transfers just those, without a copy to wait for, and inside
+a CUDA graph too. To torch it is a tensor on the GPU like any other.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from torch import Tensor
 from contig.errors import ConfigError
 
 
-class _Seen:
-    """Page-locked memory as the GPU sees it, in the way array libraries tell each other."""
+class _GpuView:
+    """Pinned memory as seen from the GPU, in the protocol by which array libraries exchange memory."""
 
     def __init__(self, held: Tensor) -> None:
-        self.held = held  # kept alive by every tensor made of it
+        self.held = held  # kept alive by every tensor that is made of this view
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -33,21 +33,23 @@ class _Seen:
         }
 
 
-def pinned(tensor: Tensor, device: torch.device) -> Tensor:
-    """A copy of ``tensor`` in the host's memory that ``device`` works on.
+def pinned_copy(tensor: Tensor, device: torch.device) -> Tensor:
+    """Copy ``tensor`` to pinned host memory and return it as a tensor on ``device``.
 
-    Page-locked memory comes in powers of two, so it may take up to twice the tensor's size.
+    Pinned memory is allocated in powers of two, up to twice the tensor's size. On a CPU this is a
+    plain copy.
     """
     if device.type != "cuda":
         return tensor.to(device, copy=True, memory_format=torch.contiguous_format)
     if not tensor.numel():
-        return tensor.to(device)  # there is no memory to see
+        return tensor.to(device)  # there is no memory to view
     with torch.cuda.device(device):
-        # Memory that was given back may still be worked on: its owner knows of copies, not of our kernels.
+        # The allocator may hand out pinned memory that was just freed and that a kernel still uses: it
+        # keeps track of copies only.
         torch.cuda.synchronize(device)
         held = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
         held.copy_(tensor)
-        seen = torch.as_tensor(_Seen(held), device=device)
-    if seen.data_ptr() != held.data_ptr():
-        raise ConfigError(f"device={device}: this GPU cannot work on the host's memory; use graph_in=device.")
-    return seen
+        view = torch.as_tensor(_GpuView(held), device=device)
+    if view.data_ptr() != held.data_ptr():
+        raise ConfigError(f"device={device}: this GPU cannot access host memory; use graph_in=device.")
+    return view

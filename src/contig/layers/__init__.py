@@ -1,28 +1,26 @@
-"""The building blocks models are made of."""
+"""Building blocks of models."""
 
 from contig.layers.attention import TemporalAttention
-from contig.layers.codes import NodeCodes
+from contig.layers.cells import SplitGRUCell, SplitRNNCell
 from contig.layers.decoders import NodeDecoder, PairDecoder
+from contig.layers.node_signatures import NodeSignatures
 from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
-from contig.layers.parted import GRUCell, PartedLinear, RNNCell
-from contig.layers.rows import Rows, take
+from contig.layers.split_linear import SplitLinear
 from contig.layers.time import LogTimeEncoding, TimeEncoding, elapsed
 
 __all__ = [
     "Coupling",
-    "GRUCell",
     "GatedODE",
     "LogTimeEncoding",
-    "NodeCodes",
     "NodeDecoder",
+    "NodeSignatures",
     "PairDecoder",
-    "PartedLinear",
-    "RNNCell",
-    "Rows",
+    "SplitGRUCell",
+    "SplitLinear",
+    "SplitRNNCell",
     "TemporalAttention",
     "TimeEncoding",
     "elapsed",
     "latest_graph",
     "series_degree",
-    "take",
 ]

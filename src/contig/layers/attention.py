@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from contig.layers.rows import Rows, attend
+from contig.kernels.attention import attend
+from contig.kernels.gather import LazyRows
 
 
 class TemporalAttention(nn.Module):
@@ -17,9 +18,9 @@ class TemporalAttention(nn.Module):
 
     ``q = W_Q x``, ``K = W_K z``, ``V = W_V z``, weights ``softmax(q K / sqrt(d_head))``. There is
     one query per node, so the projections of keys and values are folded onto the query side:
-    ``q . (W_K z) = (W_K^T q) . z`` and ``sum a_j W_V z_j = W_V (sum a_j z_j)``. The neighbours
+    ``q . (W_K z) = (W_K^T q) . z`` and ``sum a_j W_V z_j = W_V (sum a_j z_j)``. The neighbors
     themselves are never projected, and their parts (state, event features, time) are never
-    concatenated. A node without past events attends to nothing and gets zeros.
+    concatenated. The result of a node without past events is zero.
     """
 
     def __init__(
@@ -34,21 +35,22 @@ class TemporalAttention(nn.Module):
         self.value = nn.Linear(sum(key_dims), inner, bias=False)
         self.dropout = dropout
 
-    def forward(self, own: Tensor, shared: Tensor, keys: Sequence[Rows], mask: Tensor) -> Tensor:
-        """Queries ``[own | shared]``, parts ``[q, k, part]`` of keys, mask ``[q, k]`` to ``[q, inner]``.
+    def forward(self, own: Tensor, shared: Tensor, keys: Sequence[LazyRows], mask: Tensor) -> Tensor:
+        """Attend with queries ``[own | shared]`` to keys ``[q, k, ...]`` where ``mask`` ``[q, k]`` is true.
 
-        ``own`` is ``[q, part]``; ``shared`` may have a single row, which is then computed once for all.
+        ``own`` is ``[q, own_dim]``. ``shared`` may have a single row, which then belongs to every query
+        and is projected once. The result is ``[q, inner]``.
         """
         head = self.inner // self.heads
-        weight, of_shared = self.query.weight.split([own.shape[1], shared.shape[1]], dim=1)
+        weight, shared_weight = self.query.weight.split([own.shape[1], shared.shape[1]], dim=1)
         scale = 1 / math.sqrt(head)
-        asked = torch.addmm(linear(shared, of_shared), own, weight.t(), beta=scale, alpha=scale)
-        asked = asked.view(-1, self.heads, head).transpose(0, 1)  # [heads, q, head]
-        folded = torch.bmm(asked, self._by_head(self.key))
+        queries = torch.addmm(linear(shared, shared_weight), own, weight.t(), beta=scale, alpha=scale)
+        queries = queries.view(-1, self.heads, head).transpose(0, 1)  # [heads, q, head]
+        folded = torch.bmm(queries, self._by_head(self.key))
         dropout = self.dropout if self.training else 0.0
         mixed = attend(folded, [key for key in keys if key.width], mask, dropout)
         return torch.bmm(mixed, self._by_head(self.value).transpose(1, 2)).transpose(0, 1).flatten(1)
 
     def _by_head(self, layer: nn.Linear) -> Tensor:
-        """A layer's weight as ``[heads, head, keys]``."""
+        """Return a layer's weight as ``[heads, head, keys]``."""
         return layer.weight.view(self.heads, self.inner // self.heads, -1)

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.errors import ConfigError, unknown
-from contig.layers.pairs import Flow, flow
+from contig.kernels.pair_flow import FlowSettings, pair_flow
 
 Solver = Literal["series", "euler", "rk4", "dopri5"]
 SOLVERS: tuple[Solver, ...] = ("series", "euler", "rk4", "dopri5")
@@ -178,17 +178,17 @@ class GatedODE(nn.Module):
             sums = [x + (s**m / math.factorial(m)) * term for s, x in zip(at, sums, strict=True)]
         return sums
 
-    def paired(self, initial: Tensor, mine: Tensor, theirs: Tensor, linked: Tensor) -> Tensor:
-        """``H(T)`` of the rows ``mine``, each coupled with its row of ``theirs`` alone where ``linked``.
+    def paired(self, initial: Tensor, own: Tensor, partner: Tensor, linked: Tensor) -> Tensor:
+        """``H(T)`` of the rows ``own``, each coupled with its row of ``partner`` alone where ``linked``.
 
         In the graph of just that pair both degrees are 1, so every dimension is a system of two, and
-        the series needs no sparse product and nothing of any other pair (``contig.layers.pairs``).
+        the series needs no sparse product and nothing of any other pair (``contig.kernels.pair_flow``).
         """
         if self.solver != "series":
-            both: Tensor = self(initial.index_select(0, torch.cat([mine, theirs])), pair_graph(linked))
-            return both[: len(mine)]
-        how = Flow(self.beta / 2, self.horizon, self.degree)
-        return flow(initial, self._gates(initial), mine, theirs, linked, how)
+            both: Tensor = self(initial.index_select(0, torch.cat([own, partner])), pair_graph(linked))
+            return both[: len(own)]
+        settings = FlowSettings(self.beta / 2, self.horizon, self.degree)
+        return pair_flow(initial, self._gates(initial), own, partner, linked, settings)
 
     def _integrate(self, slope: Callable[[Tensor], Tensor], initial: Tensor, at: list[float]) -> list[Tensor]:
         try:

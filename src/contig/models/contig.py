@@ -30,7 +30,7 @@ from torch import Tensor, nn
 
 from contig.errors import ConfigError
 from contig.history import History
-from contig.layers import GatedODE, PartedLinear, elapsed
+from contig.layers import GatedODE, SplitLinear, elapsed
 from contig.layers.ode import Coupling, Factor, Solver, latest_graph, pair_graph
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
@@ -84,7 +84,7 @@ class ConTIG(AttentiveMemory):
             )
         super().__init__(o.dim, o.time_dim, data, scaled_time=o.scaled_time)
         self.neighbors = o.neighbors
-        self.encoder = PartedLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.encoder = SplitLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         dropped: tuple[Factor, ...] = tuple(f for f in ("latest", "neighbor", "inherent") if f in o.without)
         self.ode = GatedODE(
             o.dim,

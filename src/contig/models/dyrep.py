@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from contig.history import History
-from contig.layers import RNNCell, Rows, elapsed
+from contig.kernels.gather import LazyRows
+from contig.layers import SplitRNNCell, elapsed
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
 from contig.models.bases.memory import Latest, PacedMemory
@@ -48,7 +49,7 @@ class DyRep(PacedMemory):
     def __init__(self, options: DyRepOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
-        self.cell = RNNCell(o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.cell = SplitRNNCell(o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         self.structure = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=0.0)
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
@@ -64,7 +65,7 @@ class DyRep(PacedMemory):
         ages = self.phi(elapsed(latest.event.unsqueeze(1), near.event))
         own = state["h"].index_select(0, latest.partner)
         features = self.feature_rows(history, near.event)
-        theirs = Rows(state["h"], near.node)
+        theirs = LazyRows(state["h"], near.node)
         spoken: Tensor = self.structure(own, self.time_now(), theirs, features, ages, near.mask)
         return spoken
 

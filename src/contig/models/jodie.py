@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import RNNCell, elapsed
+from contig.layers import SplitRNNCell, elapsed
 from contig.layers.unique import distinct
 from contig.models.bases.memory import PacedMemory
 from contig.models.contract import DataShape
@@ -50,8 +50,8 @@ class JODIE(PacedMemory):
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
         width = o.dim + data.edge_width + o.time_dim + self.node_width
-        self.source_cell = RNNCell(width, o.dim)
-        self.destination_cell = RNNCell(width, o.dim)
+        self.source_cell = SplitRNNCell(width, o.dim)
+        self.destination_cell = SplitRNNCell(width, o.dim)
         self.projection = nn.Linear(1, o.dim)  # w, and an offset as in the published code
         nn.init.normal_(self.projection.weight, std=0.1)
         nn.init.zeros_(self.projection.bias)

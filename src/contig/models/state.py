@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from contig.kernels.pinned_memory import pinned
+from contig.kernels.pinned_memory import pinned_copy
 
 
 class NodeState:
@@ -82,5 +82,5 @@ class NodeState:
         """So many blank rows."""
         row = self.blank[name]
         if self.on_host:
-            return pinned(row.cpu().expand(count, *row.shape), self.device)
+            return pinned_copy(row.cpu().expand(count, *row.shape), self.device)
         return row.repeat(count, *([1] * row.ndim))

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import NodeCodes, Rows, elapsed
+from contig.kernels.gather import LazyRows
+from contig.layers import NodeSignatures, elapsed
 from contig.models.bases.events import AttentionReadout, EventModel
 from contig.models.contract import DataShape, EventBatch
 from contig.models.state import NodeState
@@ -49,7 +50,7 @@ class TGAT(EventModel):
     def __init__(self, options: TGATOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
-        self.codes = NodeCodes(o.identity) if o.identity and not self.node_width else None
+        self.codes = NodeSignatures(o.identity) if o.identity and not self.node_width else None
         width = self.node_width if self.codes is None else o.identity
         self.project = nn.Linear(width, o.dim, bias=False) if width else None
         self.rounds = nn.ModuleList(
@@ -80,6 +81,6 @@ class TGAT(EventModel):
         theirs = self._round(count - 1, history, near.node.flatten(), near.time.flatten())
         ages = self.phi(elapsed(times.unsqueeze(1), near.time))
         features = self.feature_rows(history, near.event)
-        around = Rows.of(theirs.unflatten(0, near.node.shape))
+        around = LazyRows.of(theirs.unflatten(0, near.node.shape))
         embedded: Tensor = self.rounds[count - 1](own, self.time_now(), around, features, ages, near.mask)
         return embedded

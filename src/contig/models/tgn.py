@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from contig.history import History
-from contig.layers import GRUCell
+from contig.layers import SplitGRUCell
 from contig.models.bases.events import AttentionReadout
 from contig.models.bases.memory import AttentiveMemory, RecurrentMemory
 from contig.models.contract import DataShape
@@ -47,7 +47,7 @@ class TGN(AttentiveMemory, RecurrentMemory):
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
         self.neighbors = o.neighbors
-        self.cell = GRUCell(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
+        self.cell = SplitGRUCell(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:

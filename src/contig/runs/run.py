@@ -75,7 +75,7 @@ class Run:
         self.folder, self.stream, self.model, self.state = folder, stream, model, state
         self.config = folder.config()
         history = History.from_stream(stream, "cpu" if state.on_host else state.device)
-        self.history = history.pinned(state.device) if state.on_host else history
+        self.history = history.pinned_copy(state.device) if state.on_host else history
 
     @classmethod
     def open(cls, path: str | Path, device: str | torch.device = "auto") -> Run:

@@ -29,6 +29,6 @@ class PreparedStream:
         history = History.from_stream(stream, "cpu" if on_host else device)
         training = history.only(split.train)
         if on_host:
-            history = history.pinned(device)
-            training = training.pinned(device, history.events)
+            history = history.pinned_copy(device)
+            training = training.pinned_copy(device, history.events)
         return cls(stream, split, history, training, device)

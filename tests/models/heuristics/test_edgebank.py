@@ -67,7 +67,7 @@ def test_only_the_events_of_the_history_are_known() -> None:
     stream = random_stream(1, num_nodes=NODES, events=30)
     chosen = np.flatnonzero(np.arange(30) % 3 == 0)
     history = History.from_stream(stream).only(chosen)
-    assert torch.equal(history.numbers(), torch.from_numpy(chosen))
+    assert torch.equal(history.event_indices(), torch.from_numpy(chosen))
     times = torch.tensor([5, 20, 1000])
     for window in (None, 8.0):
         found = ask(bank(stream, window), history, times)

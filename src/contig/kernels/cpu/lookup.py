@@ -1,69 +1,42 @@
-"""The loops of the history that are worth compiling for the CPU.
+"""Finding the last entries of nodes before times.
 
-Plain Python over numpy arrays, compiled by numba on first use and cached on disk. The torch
-operations in ``history.py`` compute the same on a GPU and are what these are tested against.
-Places are unsigned, since numba looks at every signed index for a count from the end.
+Positions are unsigned: numba checks every signed index for being negative.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import torch
 from numba import njit
+from torch import Tensor
 
 from contig.data.columns import Array
-from contig.kernels.accelerators import in_parallel, ranges
+from contig.kernels.cpu.launch import run_loop
+from contig.kernels.segments import Segments
 
-PART = 4096  # queries; waking a thread costs about as much as answering some hundreds
+MIN_QUERIES = 4096  # per thread; waking one costs about as much as some hundred queries
 
-
-def _place(
-    entry_event: Array,
-    entry_node: Array,
-    entry_time: Array,
-    start: Array,
-    length: Array,
-    room: Array,
-    numbers: Array,
-    src: Array,
-    dst: Array,
-    t: Array,
-    first: int,
-    used: int,
-) -> tuple[int, int, int]:
-    """Put the events from row ``first`` on into the segments of their two nodes.
-
-    Returns the row to go on from, how much of the pool is used, and how long the pool must be for
-    going on (0 when all is done). An event of a node with itself is one entry.
-    """
-    for i in range(first, len(numbers)):
-        for v in (src[i], dst[i]):
-            held = length[v]
-            if held == room[v]:
-                more = 2 * (held + 1)
-                if used + more > len(entry_event):
-                    return i, used, used + more
-                old = start[v]
-                for j in range(held):
-                    entry_event[used + j] = entry_event[old + j]
-                    entry_node[used + j] = entry_node[old + j]
-                    entry_time[used + j] = entry_time[old + j]
-                start[v], room[v] = used, more
-                used += more
-        for v, other in ((src[i], dst[i]), (dst[i], src[i])):
-            at = start[v] + length[v]
-            entry_event[at], entry_node[at], entry_time[at] = numbers[i], other, t[i]
-            length[v] += 1
-            if src[i] == dst[i]:
-                break
-    return len(numbers), used, 0
+_compile: Callable[[Any], Any] = njit(cache=True, nogil=True)
 
 
+def latest_before(segments: Segments, nodes: Tensor, times: Tensor, k: int) -> tuple[Tensor, ...]:
+    """Compute ``contig.kernels.lookup.latest_before``."""
+    # numpy requests huge pages and torch does not: large results take far fewer page faults
+    *index, _ = segments.as_numpy  # all but the capacity
+    dtypes = (np.int64, np.int64, index[2].dtype, np.bool_)
+    out = [np.empty((len(nodes), k), dtype) for dtype in dtypes]
+    run_loop(_lookup, (*index, nodes.long(), times), out, items=len(nodes), min_items=MIN_QUERIES)
+    return tuple(map(torch.from_numpy, out))
+
+
+@_compile
 def _find(
     entry_time: Array, start: Array, length: Array, nodes: Array, times: Array, first: Array, end: Array
 ) -> None:
-    """Where each node's segment begins, and where in it the entries before its time end."""
+    """Find where each node's segment begins, and where in it the entries before its time end."""
     one, step = np.uint64(1), np.zeros(2, np.uint64)
     for i in range(len(nodes)):
         first[i] = end[i] = 0
@@ -71,16 +44,17 @@ def _find(
             first[i] = at = np.uint64(start[nodes[i]])
             left = np.uint64(length[nodes[i]])
             while left > 0:
-                # Steps come from a table: an if, or what the compiler takes for one, is a coin toss
-                # to the processor, and a wrong guess costs as much as three of these rounds.
+                # The step comes from a table, since a branch, even one that the compiler introduces, is
+                # mispredicted half of the time, and that costs as much as three of these rounds.
                 half = step[1] = (left + one) >> one
                 at += step[np.int64(entry_time[at + half - one] < times[i])]
                 left -= half
             end[i] = at
 
 
-def _take(entries: Array, first: Array, end: Array, padding: Array, out: Array) -> None:
-    """The last ``k`` entries of each ``first..end``, the latest first, then padding: ``[queries, k]``."""
+@_compile
+def _copy_last(entries: Array, first: Array, end: Array, padding: Array, out: Array) -> None:
+    """Copy the last ``k`` entries of each ``first..end`` to ``out``, the latest first, then padding."""
     k, one = np.uint64(out.shape[1]), np.uint64(1)
     for i in range(len(out)):
         found = min(end[i] - first[i], k)
@@ -90,18 +64,15 @@ def _take(entries: Array, first: Array, end: Array, padding: Array, out: Array) 
             out[i, j] = padding[i]
 
 
-def _mark(first: Array, end: Array, out: Array) -> None:
-    """Which places ``_take`` fills with entries."""
+@_compile
+def _mark_found(first: Array, end: Array, out: Array) -> None:
+    """Mark which places ``_copy_last`` fills with entries."""
     for i in range(len(out)):
         for j in range(np.uint64(out.shape[1])):
             out[i, j] = j < end[i] - first[i]
 
 
-find: Callable[..., None] = njit(cache=True, nogil=True)(_find)
-take: Callable[..., None] = njit(cache=True, nogil=True)(_take)
-mark: Callable[..., None] = njit(cache=True, nogil=True)(_mark)
-
-
+@_compile
 def _lookup(
     entry_event: Array,
     entry_node: Array,
@@ -114,30 +85,17 @@ def _lookup(
     out_event: Array,
     out_time: Array,
     out_mask: Array,
+    low: int,
+    high: int,
 ) -> None:
-    """Fill the outputs ``[queries, k]`` with the last ``k`` events strictly before each time.
+    """Fill rows ``low..high`` of the outputs with the last ``k`` entries strictly before each time.
 
-    One loop per column is faster than one loop for all: each keeps to its own memory.
+    One loop per column is faster than one loop for all of them: each keeps to its own memory.
     """
+    nodes, times = nodes[low:high], times[low:high]
     first, end = np.empty(len(nodes), np.uint64), np.empty(len(nodes), np.uint64)
-    find(entry_time, start, length, nodes, times, first, end)
-    take(entry_node, first, end, nodes, out_node)
-    take(entry_event, first, end, np.zeros(len(nodes), np.int64), out_event)
-    take(entry_time, first, end, times, out_time)
-    mark(first, end, out_mask)
-
-
-place: Callable[..., tuple[int, int, int]] = njit(cache=True, nogil=True)(_place)
-_lookup_part: Callable[..., None] = njit(cache=True, nogil=True)(_lookup)
-
-
-def lookup(
-    index: tuple[Array, ...], queries: tuple[Array, ...], out: tuple[Array, ...], threads: int
-) -> None:
-    """``_lookup`` of all queries, in parts side by side where there are enough of them."""
-    count = len(queries[0])
-
-    def answer(first: int, end: int) -> None:
-        _lookup_part(*index, *(x[first:end] for x in (*queries, *out)))
-
-    in_parallel(answer, ranges(count, min(threads, count // PART)))
+    _find(entry_time, start, length, nodes, times, first, end)
+    _copy_last(entry_node, first, end, nodes, out_node[low:high])
+    _copy_last(entry_event, first, end, np.zeros(len(nodes), np.int64), out_event[low:high])
+    _copy_last(entry_time, first, end, times, out_time[low:high])
+    _mark_found(first, end, out_mask[low:high])

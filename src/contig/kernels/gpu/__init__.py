@@ -1,1 +1,4 @@
-"""Kernels written in Triton."""
+"""Triton kernels, one module per operation.
+
+They are registered as torch operators, so that compiled steps and CUDA graphs can contain them.
+"""

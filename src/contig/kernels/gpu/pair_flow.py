@@ -1,8 +1,6 @@
-"""The kernels of the layers that are worth writing for a GPU, in Triton.
+"""The flow of pairs and its gradient, one thread per pair and dimension with everything in registers.
 
-``contig::pair_flow`` and its gradient are what ``pairs.py`` computes in torch operations, one thread per
-pair and dimension with everything in registers. They are registered as operators, so that compiled and
-captured steps can hold them.
+The letters are those of ``contig.kernels.pair_flow``.
 """
 
 from __future__ import annotations
@@ -15,14 +13,14 @@ import triton.language as tl
 from torch import Tensor
 
 _kernel: Any = triton.jit
-THREADS = 256  # elements of a program
+THREADS = 256  # elements per program
 
 
 @_kernel
-def _system(x, gates, mine, theirs, linked, pair, column, inside, width, half, horizon):  # type: ignore[no-untyped-def]
-    """Starts, gates and the system of a pair and dimension."""
-    a = tl.load(mine + pair, mask=inside, other=0)
-    b = tl.load(theirs + pair, mask=inside, other=0)
+def _system(x, gates, own, partner, linked, pair, column, inside, width, half, horizon):  # type: ignore[no-untyped-def]
+    """Load the states and gates of a pair and dimension, and compute their system."""
+    a = tl.load(own + pair, mask=inside, other=0)
+    b = tl.load(partner + pair, mask=inside, other=0)
     part = half * tl.load(linked + pair, mask=inside, other=0).to(tl.float32)
     xa = tl.load(x + a * width + column, mask=inside, other=0.0)
     xb = tl.load(x + b * width + column, mask=inside, other=0.0)
@@ -45,8 +43,8 @@ def _system(x, gates, mine, theirs, linked, pair, column, inside, width, half, h
 def _flow(  # type: ignore[no-untyped-def]
     x,
     gates,
-    mine,
-    theirs,
+    own,
+    partner,
     linked,
     out,
     total,
@@ -60,7 +58,7 @@ def _flow(  # type: ignore[no-untyped-def]
     inside = at < total
     pair, column = at // width, at % width
     a, b, part, xa, xb, la, lb, pa, pb, q, r, ga, gb, mu, e, d = _system(
-        x, gates, mine, theirs, linked, pair, column, inside, width, half, horizon
+        x, gates, own, partner, linked, pair, column, inside, width, half, horizon
     )
     u, v, c0, c1 = mu * 0 + 1, mu * 0, mu * 0, mu * 0
     k = 1.0
@@ -69,16 +67,16 @@ def _flow(  # type: ignore[no-untyped-def]
         c0 += k * u
         c1 += k * v
         u, v = mu * u + d * v, u + mu * v
-    moved = c0 * ga + c1 * (e * ga + horizon * q * gb)
-    tl.store(out + at, xa + horizon * moved, mask=inside)
+    change = c0 * ga + c1 * (e * ga + horizon * q * gb)
+    tl.store(out + at, xa + horizon * change, mask=inside)
 
 
 @_kernel  # type: ignore[untyped-decorator]
-def _flow_back(  # type: ignore[no-untyped-def]
+def _flow_backward(  # type: ignore[no-untyped-def]
     x,
     gates,
-    mine,
-    theirs,
+    own,
+    partner,
     linked,
     grad,
     grad_x,
@@ -94,7 +92,7 @@ def _flow_back(  # type: ignore[no-untyped-def]
     inside = at < total
     pair, column = at // width, at % width
     a, b, part, xa, xb, la, lb, pa, pb, q, r, ga, gb, mu, e, d = _system(
-        x, gates, mine, theirs, linked, pair, column, inside, width, half, horizon
+        x, gates, own, partner, linked, pair, column, inside, width, half, horizon
     )
     u, v, w, before = mu * 0 + 1, mu * 0, mu * 0, mu * 0
     c0, c1, c0_mu, c1_mu, c1_d = mu * 0, mu * 0, mu * 0, mu * 0, mu * 0
@@ -136,48 +134,48 @@ def _flow_back(  # type: ignore[no-untyped-def]
 def pair_flow(
     x: Tensor,
     gates: Tensor,
-    mine: Tensor,
-    theirs: Tensor,
+    own: Tensor,
+    partner: Tensor,
     linked: Tensor,
     half: float,
     horizon: float,
     degree: int,
 ) -> Tensor:
-    """``pairs.flow`` in one kernel."""
-    out = x.new_empty(len(mine), x.shape[1])
-    given = [t.contiguous() for t in (x, gates, mine, theirs, linked)]
+    """Compute ``contig.kernels.pair_flow.pair_flow`` in float32."""
+    out = x.new_empty(len(own), x.shape[1])
+    inputs = [t.contiguous() for t in (x, gates, own, partner, linked)]
     if out.numel():
         _flow[(triton.cdiv(out.numel(), THREADS),)](
-            *given, out, out.numel(), x.shape[1], half, horizon, degree=degree, block=THREADS
+            *inputs, out, out.numel(), x.shape[1], half, horizon, degree=degree, block=THREADS
         )
     return out
 
 
 @pair_flow.register_fake
-def _(x: Tensor, gates: Tensor, mine: Tensor, *_: Any) -> Tensor:
-    return x.new_empty(len(mine), x.shape[1])
+def _(x: Tensor, gates: Tensor, own: Tensor, *_: Any) -> Tensor:
+    return x.new_empty(len(own), x.shape[1])
 
 
 @torch.library.custom_op("contig::pair_flow_back", mutates_args=())
 def pair_flow_back(
     x: Tensor,
     gates: Tensor,
-    mine: Tensor,
-    theirs: Tensor,
+    own: Tensor,
+    partner: Tensor,
     linked: Tensor,
     grad: Tensor,
     half: float,
     horizon: float,
     degree: int,
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of ``pair_flow`` by ``x`` and ``gates``."""
-    given = [t.contiguous() for t in (x, gates, mine, theirs, linked, grad)]
-    of_x, of_gates = torch.zeros_like(given[0]), torch.zeros_like(given[1])
+    """Compute the gradients of ``pair_flow`` with respect to ``x`` and ``gates``."""
+    inputs = [t.contiguous() for t in (x, gates, own, partner, linked, grad)]
+    grad_x, grad_gates = torch.zeros_like(inputs[0]), torch.zeros_like(inputs[1])
     if grad.numel():
-        _flow_back[(triton.cdiv(grad.numel(), THREADS),)](
-            *given,
-            of_x,
-            of_gates,
+        _flow_backward[(triton.cdiv(grad.numel(), THREADS),)](
+            *inputs,
+            grad_x,
+            grad_gates,
             grad.numel(),
             x.shape[1],
             half,
@@ -185,22 +183,22 @@ def pair_flow_back(
             degree=degree,
             block=THREADS,
         )
-    return of_x, of_gates
+    return grad_x, grad_gates
 
 
 @pair_flow_back.register_fake
 def _(x: Tensor, gates: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(x), torch.empty_like(gates)
+    return x.new_empty(x.shape), gates.new_empty(gates.shape)
 
 
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs[:5])
-    ctx.how = inputs[5:]
+    ctx.settings = inputs[5:]
 
 
-def _back(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    of_x, of_gates = pair_flow_back(*ctx.saved_tensors, grad, *ctx.how)
-    return of_x, of_gates, None, None, None, None, None, None
+def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    grad_x, grad_gates = pair_flow_back(*ctx.saved_tensors, grad, *ctx.settings)
+    return grad_x, grad_gates, None, None, None, None, None, None
 
 
-pair_flow.register_autograd(_back, setup_context=_keep)
+pair_flow.register_autograd(_backward, setup_context=_setup_context)

@@ -33,7 +33,7 @@ class Pairs:
 
     def __init__(self, history: History) -> None:
         self.history, self.count = history, history.num_events
-        event = history.numbers()
+        event = history.event_indices()
         src, dst = history.events["src"][event], history.events["dst"][event]
         first = _first_places((torch.minimum(src, dst) << 32) | torch.maximum(src, dst))
         self.event = event[first]  # [pairs] ascending

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import PairDecoder, Rows, TemporalAttention, TimeEncoding
+from contig.kernels.gather import LazyRows
+from contig.layers import PairDecoder, TemporalAttention, TimeEncoding
 from contig.models.contract import DataShape, Model
 
 
@@ -33,13 +34,13 @@ class EventModel(Model):
 
     def event_features(self, history: History, event: Tensor) -> Tensor:
         """The features of events ``[n]`` as ``[n, width]``; of width 0 where the stream has none."""
-        return self.feature_rows(history, event.unsqueeze(1)).taken().squeeze(1)
+        return self.feature_rows(history, event.unsqueeze(1)).gather().squeeze(1)
 
-    def feature_rows(self, history: History, event: Tensor) -> Rows:
+    def feature_rows(self, history: History, event: Tensor) -> LazyRows:
         """The features of events ``[n, k]``."""
         if self.edge_width and history.num_events:
-            return Rows(history.events["features"], event)
-        return Rows(torch.zeros((1, self.edge_width), device=event.device), torch.zeros_like(event))
+            return LazyRows(history.events["features"], event)
+        return LazyRows(torch.zeros((1, self.edge_width), device=event.device), torch.zeros_like(event))
 
     def features_of(self, nodes: Tensor) -> Tensor:
         """The nodes' own features, zeros for nodes that came after they were given."""
@@ -71,9 +72,15 @@ class AttentionReadout(nn.Module):
         )
 
     def forward(
-        self, own: Tensor, query_time: Tensor, theirs: Rows, features: Rows, ages: Tensor, mask: Tensor
+        self,
+        own: Tensor,
+        query_time: Tensor,
+        theirs: LazyRows,
+        features: LazyRows,
+        ages: Tensor,
+        mask: Tensor,
     ) -> Tensor:
         """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, d]``."""
-        attended = self.attention(own, query_time, (theirs, features, Rows.of(ages)), mask)
+        attended = self.attention(own, query_time, (theirs, features, LazyRows.of(ages)), mask)
         merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
         return merged

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from contig.history import History
-from contig.layers import LogTimeEncoding, Rows, elapsed, take
+from contig.kernels.gather import LazyRows, gather_rows
+from contig.layers import LogTimeEncoding, elapsed
 from contig.layers.unique import mentioned, packed
 from contig.models.bases.events import AttentionReadout, EventModel
 from contig.models.contract import DataShape, EventBatch
@@ -136,8 +137,8 @@ class AttentiveMemory(MemoryModel):
         read = torch.cat([nodes, near.node.flatten()])
         unique, place = packed(read, state.num_nodes, fixed_shapes=self.fixed_shapes)
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
-        own = take(updated, place[: len(nodes)])
-        theirs = Rows(updated, place[len(nodes) :].view(near.node.shape))
+        own = gather_rows(updated, place[: len(nodes)])
+        theirs = LazyRows(updated, place[len(nodes) :].view(near.node.shape))
         ages = self.phi(elapsed(times.unsqueeze(1), near.time))
         features = self.feature_rows(history, near.event)
         merged: Tensor = self.readout(own, self.query_time(times), theirs, features, ages, near.mask)

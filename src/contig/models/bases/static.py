@@ -74,7 +74,7 @@ class NodeInputs(nn.Module):
 
 def nodes_of(history: History) -> Tensor:
     """The two ends of every event in a history."""
-    events = history.numbers()
+    events = history.event_indices()
     return torch.cat([history.events[end][events] for end in ("src", "dst")])
 
 

@@ -23,7 +23,7 @@ def temporal_walks(
     weight ``r``. ``step`` chooses among a node's later events: ``linear`` prefers the soonest, the
     ``r``-th of ``m`` with weight ``m - r + 1``. Draws come from torch's own generator.
     """
-    events = history.numbers()
+    events = history.event_indices()
     first = events[_draw(torch.full((count,), len(events), device=history.device), start)]
     ends = torch.stack([history.events["src"][first], history.events["dst"][first]], dim=1)
     turned = torch.rand(count, device=history.device) < 0.5
@@ -33,14 +33,14 @@ def temporal_walks(
     for _ in range(2, length):
         node = path[-1].clamp(min=0)
         past = history.count_before(node, _just_after(time))
-        left = history.length[node] - past
+        left = history.segments.length[node] - past
         alive = alive & (left > 0)
         if not bool(alive.any()):
             break
         ahead = _draw(left.clamp(min=1), step, late=False)
-        entry = torch.where(alive, history.start[node] + past + ahead, 0)
-        path.append(torch.where(alive, history.entry_node[entry].long(), -1))
-        time = torch.where(alive, history.entry_time[entry], time)
+        entry = torch.where(alive, history.segments.start[node] + past + ahead, 0)
+        path.append(torch.where(alive, history.segments.entry_node[entry].long(), -1))
+        time = torch.where(alive, history.segments.entry_time[entry], time)
     short = torch.full((count, length - len(path)), -1, device=history.device)
     return torch.cat([torch.stack(path, dim=1), short], dim=1)
 

@@ -79,7 +79,7 @@ class Meetings:
 
     def __init__(self, history: History) -> None:
         self.history, self.count = history, history.num_events
-        event = history.numbers()
+        event = history.event_indices()
         met = _pair(history.events["src"][event], history.events["dst"][event])
         self.pairs, code = torch.unique(met, return_inverse=True)  # ascending
         self.keys = (code * self.count + event).sort().values  # by pair, then in stream order

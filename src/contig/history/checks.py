@@ -1,0 +1,65 @@
+"""Checks of queries and of events to append."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from contig.errors import DataError
+from contig.history.columns import EventColumns
+
+MAX_NODE = 2**31 - 2  # entries store nodes as int32
+
+
+def check_queries(nodes: Tensor, times: Tensor) -> None:
+    """Raise ``DataError`` unless these are two vectors of node ids and of times."""
+    if nodes.ndim != 1 or nodes.shape != times.shape:
+        raise DataError(
+            f"nodes {list(nodes.shape)} and times {list(times.shape)} must be two vectors of the same length."
+        )
+    if nodes.dtype not in (torch.int64, torch.int32):
+        raise DataError(f"nodes are {nodes.dtype}; expected int64 node ids.")
+    if times.dtype not in (torch.int64, torch.float64, torch.int32):
+        raise DataError(f"times are {times.dtype}; expected int64 or float64, since float32 loses seconds.")
+
+
+def check_appended(
+    events: EventColumns, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None
+) -> dict[str, Tensor]:
+    """Return the rows to add to ``events``; raise ``DataError`` if any of them is invalid."""
+    for nodes in (src, dst):
+        check_queries(nodes, t)
+    _check_nodes(src, dst)
+    times = _checked_times(events["t"], t)
+    _check_features(events.columns.get("features"), features, len(t))
+    rows = {"src": src, "dst": dst, "t": times}
+    return rows if features is None else rows | {"features": features}
+
+
+def _check_nodes(src: Tensor, dst: Tensor) -> None:
+    if len(src) and (int(torch.minimum(src, dst).min()) < 0 or int(torch.maximum(src, dst).max()) > MAX_NODE):
+        raise DataError(f"append: a node id is not in 0..{MAX_NODE:,}; number the nodes from 0.")
+
+
+def _checked_times(before: Tensor, t: Tensor) -> Tensor:
+    """Return ``t`` in the dtype of the times before."""
+    if t.dtype.is_floating_point and not bool(torch.isfinite(t).all()):
+        raise DataError("append: a time is not finite; every event needs a real time.")
+    times = t.to(before.dtype)
+    if times.dtype != t.dtype and bool((times != t).any()):
+        raise DataError(
+            f"append: this history stores times as {times.dtype}, and a time does not fit; "
+            "round it, or build the history with float64 times."
+        )
+    if bool((torch.cat([before[-1:], times]).diff() < 0).any()):
+        raise DataError("append: times decrease; events must be appended in stream order.")
+    return times
+
+
+def _check_features(column: Tensor | None, features: Tensor | None, count: int) -> None:
+    expected = None if column is None else [count, column.shape[1]]
+    shape = None if features is None else list(features.shape)
+    if shape != expected:
+        raise DataError(f"append: expected features of shape {expected}, got {shape}.")
+    if features is not None and not bool(torch.isfinite(features).all()):
+        raise DataError("append: a feature is not finite; fill in missing features, usually with 0.")

@@ -1,0 +1,44 @@
+"""The events of a history by position in the stream."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class EventColumns:
+    """The columns ``src``, ``dst``, ``t`` and, if events have any, ``features``; they grow at the end."""
+
+    def __init__(self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None) -> None:
+        self.columns: dict[str, Tensor] = {"src": src, "dst": dst, "t": t}
+        if features is not None:
+            self.columns["features"] = features
+        self.count = len(t)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.columns[name][: self.count]
+
+    def count_before(self, times: Tensor) -> Tensor:
+        """Return how many events there are strictly before each time."""
+        t = self["t"]
+        return torch.searchsorted(t, comparable_times(times, t.dtype).contiguous())
+
+    def append(self, **rows: Tensor) -> None:
+        """Add rows to every column, in amortised O(1) each."""
+        added = len(rows["t"])
+        for name, column in self.columns.items():
+            if self.count + added > len(column):
+                longer = column.new_empty((max(2 * len(column), self.count + added), *column.shape[1:]))
+                longer[: self.count] = column[: self.count]
+                self.columns[name] = column = longer
+            column[self.count : self.count + added] = rows[name]
+        self.count += added
+
+
+def comparable_times(times: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert query times to the dtype of event times, without changing which events are before them."""
+    if times.dtype.is_floating_point and not dtype.is_floating_point:
+        # an integer is strictly before x exactly if it is strictly before ceil(x); nothing is before NaN
+        earliest, latest = -(2.0**62), 2.0**62
+        return torch.ceil(times).nan_to_num(earliest).clamp(earliest, latest).to(dtype)
+    return times.to(dtype)

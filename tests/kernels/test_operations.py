@@ -1,0 +1,165 @@
+"""Every operation: the compiled implementation computes what the reference computes, gradients included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import torch
+from torch import Tensor
+
+import contig.kernels
+from contig.kernels.attention import attend
+from contig.kernels.dispatch import backend, disabled
+from contig.kernels.gather import LazyRows, gather_rows
+from contig.kernels.gru import gru_update
+from contig.kernels.lookup import latest_before
+from contig.kernels.pair_flow import FlowSettings, pair_flow
+from contig.kernels.placement import place
+from contig.kernels.segments import Segments
+from contig.kernels.time_waves import time_waves
+
+NODES, EVENTS = 7, 40
+
+
+class Inputs(NamedTuple):
+    """Random tensors on a device; ``strided`` ones are not contiguous."""
+
+    device: str
+    dtype: torch.dtype
+    strided: bool
+    draw: torch.Generator
+
+    def leaf(self, rows: int, width: int) -> Tensor:
+        """Return a tensor ``[rows, width]`` that needs a gradient."""
+        shape = (width, rows) if self.strided else (rows, width)
+        values = torch.randn(shape, generator=self.draw, dtype=self.dtype).to(self.device)
+        return (values.t() if self.strided else values).requires_grad_()
+
+    def integers(self, high: int, *shape: int) -> Tensor:
+        values = torch.randint(0, high, shape[::-1] if self.strided else shape, generator=self.draw)
+        return (values.permute(*range(len(shape))[::-1]) if self.strided else values).to(self.device)
+
+
+class Result(NamedTuple):
+    outputs: list[Tensor]
+    leaves: list[Tensor]
+
+
+def attention(inputs: Inputs) -> Result:
+    keys = [
+        LazyRows(inputs.leaf(rows, width), inputs.integers(rows, 5, 4)) for rows, width in [(6, 7), (9, 3)]
+    ]
+    heads = [inputs.leaf(5, 10) for _ in range(2)]
+    mask = inputs.integers(10, 5, 4) < 7
+    return Result([attend(torch.stack(heads), keys, mask)], [*heads, *(key.table for key in keys)])
+
+
+def gather(inputs: Inputs) -> Result:
+    table = inputs.leaf(6, 3)
+    return Result([gather_rows(table, inputs.integers(6, 9))], [table])
+
+
+def gru(inputs: Inputs) -> Result:
+    leaves = [inputs.leaf(5, width) for width in (12, 12, 4)]
+    return Result([gru_update(*leaves)], leaves)
+
+
+def flow(inputs: Inputs) -> Result:
+    x, logits = inputs.leaf(7, 70), inputs.leaf(7, 210)
+    own, partner = inputs.integers(7, 9), inputs.integers(7, 9)
+    linked = inputs.integers(4, 9) > 0
+    return Result(
+        [pair_flow(x, torch.sigmoid(logits), own, partner, linked, FlowSettings(0.475, 1.3, 9))], [x, logits]
+    )
+
+
+def waves(inputs: Inputs) -> Result:
+    log_frequency = inputs.leaf(1, 6)
+    dt = 10 * inputs.leaf(5, 3).detach()
+    return Result([time_waves(dt, log_frequency[0])], [log_frequency])
+
+
+def placed(inputs: Inputs) -> Segments:
+    """Segments that had to move, with self-loops and a node without events."""
+    capacity = torch.full((NODES,), 2, device=inputs.device)
+    segments = Segments.with_capacity(capacity, torch.int32, torch.int64)
+    src, dst = inputs.integers(NODES - 1, EVENTS), inputs.integers(NODES - 1, EVENTS)
+    event, time = (torch.arange(EVENTS, device=inputs.device) // n for n in (1, 3))
+    for part in (slice(0, 1), slice(1, 9), slice(9, EVENTS)):
+        place(segments, event[part], src[part], dst[part], time[part])
+    return segments
+
+
+def placement(inputs: Inputs) -> Result:
+    """The contents of the segments; where they lie in the pool is up to the implementation."""
+    segments = placed(inputs)
+    pieces = [
+        entries[start : start + length]
+        for start, length in zip(segments.start.tolist(), segments.length.tolist(), strict=True)
+        for entries in (segments.entry_event, segments.entry_node, segments.entry_time)
+    ]
+    return Result([*pieces, segments.length, torch.tensor(segments.longest)], [])
+
+
+def lookup(inputs: Inputs) -> Result:
+    segments = placed(inputs)
+    nodes, times = inputs.integers(NODES + 2, 33) - 1, inputs.integers(EVENTS // 3 + 3, 33)
+    return Result([*latest_before(segments, nodes, times, 3)], [])
+
+
+OPERATIONS: dict[str, Callable[[Inputs], Result]] = {
+    "attention": attention,
+    "gather": gather,
+    "gru": gru,
+    "lookup": lookup,
+    "pair_flow": flow,
+    "placement": placement,
+    "time_waves": waves,
+}
+
+
+def outputs_and_gradients(
+    operation: str, device: str, dtype: torch.dtype, strided: bool
+) -> tuple[list[Tensor], list[Tensor]]:
+    draw = torch.Generator().manual_seed(11)
+    outputs, leaves = OPERATIONS[operation](Inputs(device, dtype, strided, draw))
+    if not leaves:
+        return outputs, []
+    up = [torch.linspace(-1, 2, x.numel(), device=device).to(x.dtype).view_as(x) for x in outputs]
+    return outputs, list(torch.autograd.grad(outputs, leaves, up))
+
+
+def check(operation: str, device: str, dtype: torch.dtype, strided: bool) -> None:
+    found = outputs_and_gradients(operation, device, dtype, strided)
+    with disabled():
+        expected = outputs_and_gradients(operation, device, dtype, strided)
+    tolerance = 1e-12 if dtype == torch.float64 else 2e-5
+    torch.testing.assert_close(found, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_loops_compute_what_the_reference_computes(operation: str, dtype: torch.dtype, strided: bool) -> None:
+    pytest.importorskip("numba")
+    assert backend(torch.device("cpu")) == "numba"
+    check(operation, "cpu", dtype, strided)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_kernels_compute_what_the_reference_computes(operation: str, strided: bool) -> None:
+    assert backend(torch.device("cuda")) == "triton"
+    check(operation, "cuda", torch.float32, strided)
+
+
+def test_every_compiled_module_is_an_operation_that_is_tested_here() -> None:
+    root = Path(contig.kernels.__file__).parent
+    compiled = {path.stem for folder in ("cpu", "gpu") for path in (root / folder).glob("*.py")}
+    assert compiled - {"__init__", "launch"} == set(OPERATIONS)
+    assert all(find_spec(f"contig.kernels.{name}") is not None for name in OPERATIONS)
