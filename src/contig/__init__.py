@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from contig import layers
+    from contig import layers, testing
     from contig.data.datasets import load_dataset, open_stream
     from contig.data.events import EventStream
     from contig.data.negatives import Negatives
@@ -60,7 +60,7 @@ _HOME = {
     "resume": "training.fit",
     "synthetic": "data.synthetic",
 }
-_MODULES = ("layers",)
+_MODULES = ("layers", "testing")
 
 __all__ = [
     "ConfigError",
@@ -90,6 +90,7 @@ __all__ = [
     "register_model",
     "resume",
     "synthetic",
+    "testing",
 ]
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from contig.models import MODELS, Model, model_class, model_name, model_names
 from contig.models.registry import REGISTRY
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
-from contig.training import fit as fitting
+from contig.training import loop
 
 OUTSIDE = Path(__file__).parents[1] / "outside" / "rhythm.py"
 SMALL: dict[str, Any] = {"dim": 8, "neighbors": 3, "batch_size": 30, "lr": 0.01, "show": False}
@@ -52,7 +52,7 @@ class Constant(Model):
 def only_builtin(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget what a test registers, and draw no curves."""
     monkeypatch.setattr(REGISTRY, "_registered", {})
-    monkeypatch.setattr(fitting, "_draw_curve", lambda session, folder: None)
+    monkeypatch.setattr(loop, "draw_curve", lambda session, folder: None)
 
 
 @pytest.fixture
@@ -165,13 +165,11 @@ def test_an_instance_is_refused() -> None:
         model_name(Constant(NoOptions(), contig.DataShape(0, None)))  # type: ignore[arg-type]
 
 
-def test_options_and_training_do_not_share_names() -> None:
-    @dataclass(frozen=True)
-    class Clashing:
-        epochs: int = 3
-
-    contig.register_model(type("Clash", (Constant,), {"options": Clashing}))
-    with pytest.raises(ConfigError, match="constant: training has an option named epochs too"):
+@pytest.mark.parametrize("name", ["epochs", "features"])
+def test_an_option_may_not_hide_one_of_fit(name: str) -> None:
+    options = make_dataclass("Options", [(name, int, 3)])
+    contig.register_model(type("Clash", (Constant,), {"options": options}))
+    with pytest.raises(ConfigError, match=f"constant: the name of its option {name} is taken"):
         RunConfig.of("constant")
 
 

@@ -1,9 +1,9 @@
-"""Small streams and graphs with known answers, and small models to try on them."""
+"""Small streams and models for tests of several packages, and graphs with known solutions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -12,140 +12,90 @@ from numpy.typing import NDArray
 from scipy.linalg import expm
 from torch import Tensor
 
-from contig.data.events import EventStream
-from contig.data.ids import NodeIds
-from contig.errors import ConfigError
-from contig.history import History
 from contig.layers import Coupling
 from contig.layers.ode import Gates
-from contig.models import MODELS, DataShape, EventBatch, Model, NodeState, model_class
-from contig.options import set_options
-from contig.streaming.schedule import schedule
+from contig.models import MODELS, DataShape, Model, model_class
+from contig.testing import ModelCase
+from contig.testing.cases import batch_of, embeds, query_times, run_over, shape_of, snapshot
+from contig.testing.streams import Event, random_stream, stream_of, with_events
 
 torch.set_num_threads(1)  # on tensors this small, threads only wait for one another
 
 Floats = NDArray[np.float64]
-Event = tuple[int, int, float]
 
-# -- streams ------------------------------------------------------------------------------------------
-
-
-def stream_of(
-    events: Sequence[Event],
-    num_nodes: int,
-    *,
-    features: Floats | None = None,
-    float_times: bool = False,
-) -> EventStream:
-    """A stream with these very node ids; ``from_arrays`` would number the nodes anew."""
-    src, dst, t = (np.array([e[i] for e in events]) for i in range(3))
-    return EventStream(
-        src=src.astype(np.int64),
-        dst=dst.astype(np.int64),
-        t=t.astype(np.float64 if float_times else np.int64),
-        ids=NodeIds(np.arange(num_nodes)),
-        edge_features=None if features is None else features.astype(np.float32),
-    )
-
-
-def random_stream(
-    seed: int, *, events: int = 40, num_nodes: int = 9, edge_width: int = 3, start: int = 0
-) -> EventStream:
-    """Random meetings, about every second one at the time of the one before, some of a node with itself."""
-    rng = np.random.default_rng(seed)
-    return EventStream(
-        src=rng.integers(0, num_nodes, events),
-        dst=rng.integers(0, num_nodes, events),
-        t=start + np.cumsum(rng.integers(0, 5, events) * rng.integers(0, 2, events)),
-        ids=NodeIds(np.arange(num_nodes)),
-        edge_features=rng.normal(size=(events, edge_width)).astype(np.float32) if edge_width else None,
-    )
-
-
-def with_events(stream: EventStream, order: NDArray[np.int64]) -> EventStream:
-    """The stream made of these rows, in this order."""
-    features = stream.edge_features
-    return replace(
-        stream,
-        src=stream.src[order],
-        dst=stream.dst[order],
-        t=stream.t[order],
-        edge_features=None if features is None else features[order],
-    )
-
-
-def shape_of(stream: EventStream) -> DataShape:
-    return DataShape(stream.edge_width, None, stream.num_nodes)
-
+__all__ = [  # what comes from contig.testing is used by tests of every package
+    "CASES",
+    "COUPLED",
+    "TELLS_APART",
+    "UP_TO_THE_BATCH",
+    "Event",
+    "Floats",
+    "batch_of",
+    "case",
+    "dense",
+    "dense_latest",
+    "embeds",
+    "flow",
+    "partner_tensors",
+    "query_times",
+    "random_partners",
+    "random_stream",
+    "run_over",
+    "shape_of",
+    "snapshot",
+    "stream_of",
+    "tiny",
+    "with_events",
+]
 
 # -- models -------------------------------------------------------------------------------------------
 
-TINY = {"dim": 6, "hidden": 5, "time_dim": 4, "neighbors": 3, "heads": 2, "refresh": 3}
-
-# Every registered model, and every choice that changes how a model reads the past.
-CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    **{name: (name, {}) for name in MODELS},
-    "contig-all": ("contig", {"scope": "all"}),
-    "contig-batch": ("contig", {"scope": "batch"}),
-    "contig-activity": ("contig", {"activity": True}),
-    "contig-without-transform": ("contig", {"without": "transform", "scope": "all"}),
-    "tgat-two-layers": ("tgat", {"layers": 2}),
-    "tgat-identity": ("tgat", {"identity": 5}),
-    "edgebank-window": ("edgebank", {"window": 7.5}),
-    "popularity-window": ("popularity", {"window": 7.5}),
+TINY = {
+    "dim": 6,
+    "hidden": 5,
+    "time_dim": 4,
+    "neighbors": 3,
+    "heads": 2,
+    "refresh": 3,
+    "walks": 2,
+    "length": 5,
+    "passes": 1,
 }
-# an embedding knows the past up to the batch: through states alone, or a graph that is renewed now and then
+
+
+def tiny_case(model: str, settings: dict[str, Any] | None = None, **departures: bool) -> ModelCase:
+    """A built-in model at a size for tests."""
+    known = {f.name for f in fields(model_class(model).options)}
+    sizes = {key: value for key, value in TINY.items() if key in known}
+    return ModelCase(model, sizes | (settings or {}), **departures)
+
+
+# Every built-in model, and every option that changes how a model reads the past.
+CASES: dict[str, ModelCase] = {
+    **{name: tiny_case(name, frozen=name == "ctdne") for name in MODELS},
+    "contig-all": tiny_case("contig", {"scope": "all"}),
+    "contig-batch": tiny_case("contig", {"scope": "batch"}, joint_queries=True),
+    "contig-activity": tiny_case("contig", {"activity": True}),
+    "contig-without-transform": tiny_case("contig", {"without": "transform", "scope": "all"}),
+    "tgat-two-layers": tiny_case("tgat", {"layers": 2}),
+    "tgat-identity": tiny_case("tgat", {"identity": 5}, identifies_nodes=True),
+    "edgebank-window": tiny_case("edgebank", {"window": 7.5}),
+    "popularity-window": tiny_case("popularity", {"window": 7.5}),
+}
+# An embedding knows the past only up to the batch: through states, or a graph that is renewed now and then.
 UP_TO_THE_BATCH = {"contig-without-transform", "jodie", "dyrep", "gae", "vgae"}
-FROZEN = {"ctdne"}  # vectors are weights: events after training make none
-TELLS_APART = {"tgat-identity"}  # nodes that nothing has happened to
-COUPLED = {"contig-batch"}  # the queries of one call share a graph, so they answer for one another
+TELLS_APART = {name for name, one in CASES.items() if one.identifies_nodes}
+COUPLED = {name for name, one in CASES.items() if one.joint_queries}
 
 
 def tiny(name: str, data: DataShape, seed: int = 0, **settings: Any) -> Model:
-    """A registered model at a size for tests, in evaluation mode, with weights of that seed."""
-    kind = model_class(name)
-    known = {f.name for f in fields(kind.options)}
-    options = set_options(kind.options(), {k: v for k, v in TINY.items() if k in known} | settings)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        return kind(options, data).eval()  # type: ignore[call-arg]
+    """Build a built-in model at a size for tests, in evaluation mode, with weights of that seed."""
+    return tiny_case(name, settings).build(data, seed)
 
 
 def case(name: str, data: DataShape) -> Model:
-    kind, settings = CASES[name]
-    return tiny(kind, data, **settings)
-
-
-def embeds(model: Model) -> bool:
-    """Whether a model has embeddings at all: a rule may score pairs alone."""
-    node = torch.tensor([0])
-    try:
-        model.embed(model.new_state(1), History.empty(1), node, node.double(), node[0].double())
-    except ConfigError:
-        return False
-    return True
-
-
-def batch_of(history: History, start: int, stop: int) -> EventBatch:
-    return EventBatch.of(history, torch.arange(start, stop))
-
-
-def run_over(model: Model, stream: EventStream, batch_size: int) -> tuple[NodeState, History]:
-    """State and history after the model has observed the whole stream."""
-    history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
-    for step in schedule(stream.t, batch_size):
-        model.observe(state, history, batch_of(history, step.observe_from, step.observe_to))
-    return state, history
-
-
-def query_times(history: History, count: int) -> tuple[Tensor, Tensor]:
-    """``count`` times some while after the stream, and the first of them as the states' time."""
-    times = history.events["t"][-1] + 1 + torch.arange(count) // 2
-    return times, times[0]
-
-
-def snapshot(state: NodeState) -> dict[str, Tensor]:
-    return {name: rows.clone() for name, rows in state.rows.items()}
+    """Build the model of a case."""
+    return CASES[name].build(data)
 
 
 # -- graphs and the linear system on them ---------------------------------------------------------------

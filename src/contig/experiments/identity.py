@@ -14,7 +14,7 @@ from contig.runs.config import RunConfig
 SHORT = 8  # hexadecimal digits in a folder's name
 
 # Imports point one way, so what these hold decides no number of a training or an evaluation.
-APART = ("plots", "experiments", "reproduction", "benchmarks", "live", "cli")
+APART = ("plots", "experiments", "reproduction", "benchmarks", "live", "testing", "cli")
 
 
 @cache

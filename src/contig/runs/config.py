@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 from contig.models import DataShape, Model, model_class, model_name
 from contig.options import as_dict, set_options
@@ -36,8 +37,10 @@ class RunConfig:
         options, train = kind.options(), set_options(TrainOptions(), kind.training_defaults)
         ours = {f.name for f in fields(TrainOptions)}
         theirs = {f.name for f in fields(options)}
-        if both := sorted(ours & theirs):
-            raise ConfigError(f"{model}: training has an option named {both[0]} too; rename the model's.")
+        if taken := sorted(theirs & (ours | {f.name for f in fields(ReadOptions)})):
+            raise ConfigError(
+                f"{model}: the name of its option {taken[0]} is taken by another option of fit."
+            )
         given = dict(settings or {})
         for name in given:
             if name not in ours | theirs:
