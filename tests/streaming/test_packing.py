@@ -1,23 +1,20 @@
-"""Counted nodes against sets, and packed ids against torch.unique."""
+"""The nodes that a batch reads, counted against sets."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.problems import case, random_stream, shape_of
 
 from contig.history import History
-from contig.layers.unique import pack
 from contig.streaming import packing as module
 from contig.streaming.packing import GRANULARITY, count_nodes, count_nodes_read, fits, room_needed
 
 
 @pytest.mark.parametrize("at_once", [1, 10**9])
 @pytest.mark.parametrize("name", ["contig", "tgn"])
-def test_counts_against_sets(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_equal_the_sizes_of_sets(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MENTIONS_AT_ONCE", at_once)
     stream = random_stream(4, events=43, num_nodes=30)
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
@@ -43,19 +40,6 @@ def test_nothing_is_counted_on_a_cpu() -> None:
     stream = random_stream(4)
     model, history = case("tgn", shape_of(stream)), History.from_stream(stream)
     assert count_nodes(model, history, torch.arange(40), torch.zeros(40, 1, dtype=torch.int64), 5) is None
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    ids=st.lists(st.integers(0, 19), min_size=1, max_size=30),
-    spare=st.integers(0, 7),
-)
-def test_packed_ids_against_unique(ids: list[int], spare: int) -> None:
-    given_ids = torch.tensor(ids)
-    unique, inverse = torch.unique(given_ids, return_inverse=True)
-    found, place = pack(given_ids, 20, len(unique) + spare)
-    assert found.tolist() == unique.tolist() + [0] * spare
-    assert torch.equal(place, inverse)
 
 
 def test_room_and_what_fits_in_it() -> None:
