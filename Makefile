@@ -62,18 +62,15 @@ demo: setup  ## train on a real stream, compare with a heuristic, and draw one n
 check: setup  ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy --strict src $(wildcard bench/*.py)
+	$(BIN)/mypy --strict src
 
 format: setup  ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: setup  ## run every benchmark in bench/ (contig bench is the one beside other packages)
-	@for script in bench/[a-z]*.py; do \
-		[ -e "$$script" ] || { echo "make: bench/ holds no benchmark yet" >&2; exit 1; }; \
-		echo "== $$script"; $(BIN)/python "$$script" || exit 1; \
-	done
+bench: setup  ## measure speed and memory, compared with other packages
+	$(BIN)/contig bench
 
 clean:  ## remove .venv, caches and build output
 	rm -rf $(VENV) build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

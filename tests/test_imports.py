@@ -119,7 +119,7 @@ def test_third_party_imports_are_declared(path: Path) -> None:
     body = runtime(ast.parse(path.read_text("utf-8")))
     at_import = [n for n in body if isinstance(n, ast.Import | ast.ImportFrom)]
     assert undeclared(at_import, dotted(path), distributions()) == set()
-    assert undeclared(body, dotted(path), distributions("samples", "solvers", "baselines")) == set()
+    assert undeclared(body, dotted(path), distributions("samples", "solvers", "baselines", "bench")) == set()
 
 
 def loaded_by(*arguments: str) -> set[str]:

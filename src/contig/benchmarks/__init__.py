@@ -1,1 +1,1 @@
-"""How fast contig is, as ratios against peers that are measured in the same run."""
+"""Speed and memory of contig, compared with peers that are measured in the same run."""

@@ -1,4 +1,4 @@
-"""What only a process of its own can tell: how long a start takes, and the peak of memory."""
+"""Measurements that need a process of their own: start-up time and peak memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from multiprocessing import get_context
 from typing import Any
 
 
-def run_python(*arguments: str) -> Callable[[], None]:
-    """A call that starts a fresh interpreter with these arguments and waits for its end."""
-
-    def run() -> None:
-        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-
-    return run
+def run_python(*arguments: str) -> None:
+    """Run a fresh interpreter with these arguments and wait for it."""
+    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def alone(work: Callable[..., int], *arguments: Any) -> int:
-    """``work(*arguments)`` in a process that did nothing before."""
+def in_new_process(work: Callable[..., int], *arguments: Any) -> int:
+    """Call ``work(*arguments)`` in a fresh process."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()

@@ -1,101 +1,141 @@
-"""A benchmark's result as JSON, as cells of a table, and as Markdown."""
+"""The report of a benchmark: as JSON, as Markdown, and its figures as text."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from contig.benchmarks.timing import Measurement, Range
+import torch
+
+from contig.benchmarks.bench import Bench
+from contig.benchmarks.environment import load, processor, versions
+from contig.benchmarks.measurement import Measurement, Range, Unit
 from contig.errors import DataError
 from contig.files import replacing
+from contig.kernels.devices import hardware
+from contig.options import as_dict
 
-HEADINGS = ("what", "ours", "peer", "peer's", "ratio", "range", "note")  # of the Markdown table
-
-
-def as_report(about: Mapping[str, Any], command: str, rows: Sequence[Measurement]) -> dict[str, Any]:
-    """Everything as plain values."""
-    return {"command": command, **about, "measurements": [asdict(row) for row in rows]}
+HEADINGS = ("measurement", "what", "ours", "theirs", "compared with", "ratio", "range", "note")
 
 
-def read_report(path: Path) -> dict[str, Any]:
-    """A report that ``--out`` or ``--json`` wrote."""
-    try:
-        found = json.loads(path.read_text("utf-8"))
-        rows_of(found)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path}: not a report of contig bench ({error}); write one with --out.") from None
-    report: dict[str, Any] = found
-    return report
+@dataclass(frozen=True)
+class Report:
+    """Measurements, and what they were taken on and with."""
+
+    command: str
+    data: str
+    events: int
+    nodes: int
+    device: str  # cpu or cuda
+    hardware: str
+    cpu: str
+    load: float
+    versions: Mapping[str, str]
+    settings: Mapping[str, Any]
+    measurements: Sequence[Measurement]
+
+    @classmethod
+    def create(cls, bench: Bench, command: str, measurements: Sequence[Measurement]) -> Report:
+        """Describe the benchmark, this machine and its packages."""
+        return cls(
+            command=command,
+            data=str(bench.stream.origin),
+            events=len(bench.stream),
+            nodes=bench.stream.num_nodes,
+            device=bench.device.type,
+            hardware=hardware(bench.device),
+            cpu=f"{processor()}, {torch.get_num_threads()} threads",
+            load=load(),
+            versions=versions(),
+            settings=as_dict(bench.settings),
+            measurements=list(measurements),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Report:
+        rows = [Measurement(**row) for row in saved["measurements"]]
+        return cls(**{**saved, "measurements": rows})
+
+    @classmethod
+    def read(cls, path: Path) -> Report:
+        """Read a report that ``--out`` or ``--json`` has written."""
+        try:
+            return cls.from_dict(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            reason = f"not a report of contig bench ({error}). Create one with contig bench --out"
+            raise DataError(f"{path}: {reason}.") from None
+
+    def to_markdown(self) -> str:
+        """Return the command, the machine and a table of the measurements."""
+        packages = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        settings = ", ".join(f"{name} {_text(value)}" for name, value in self.settings.items())
+        lines = [
+            *("```bash", self.command, "```", ""),
+            f"{self.events:,} events, {self.nodes:,} nodes, without features. {self.hardware}; {self.cpu}; "
+            f"load {self.load} at the end. {packages}.",
+            *(f"Settings: {settings}.", ""),
+            _markdown_row(HEADINGS),
+            "|---" * len(HEADINGS) + "|",
+            *(_markdown_row(_columns(row)) for row in self.measurements),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def write_markdown(self, path: Path) -> None:
+        """Write the table to ``path``, between the markers for this kind of device if the file has them.
+
+        The markers are ``<!-- bench cpu -->`` (or ``cuda``) and ``<!-- end -->``; a file without them is
+        replaced.
+        """
+        content = self.to_markdown()
+        text = path.read_text("utf-8") if path.is_file() else ""
+        marker = re.escape(f"<!-- bench {self.device} -->\n")
+        marked = re.compile(f"({marker}).*?(<!-- end -->)", re.DOTALL)
+        if marked.search(text):
+            content = marked.sub(lambda match: f"{match[1]}{content}{match[2]}", text)
+        with replacing(path) as part:
+            part.write_text(content, "utf-8")
 
 
-def rows_of(report: Mapping[str, Any]) -> list[Measurement]:
-    return [Measurement(**row) for row in report["measurements"]]
-
-
-def amount(value: float | None, unit: str) -> str:
-    """A figure as people read it."""
+def format_value(value: float | None, unit: Unit) -> str:
+    """Format a figure with a readable unit: ``12.3 ms``, ``354 MB``."""
     if value is None:
         return ""
-    if unit == "bytes":
-        return f"{value / 1e6:,.0f} MB"
+    if unit != "s":
+        return f"{value / 1e6:,.0f} MB" if unit == "bytes" else f"{value:,.3g} {unit}"
     for scale, name in ((1, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if value >= scale:
             return f"{value / scale:,.3g} {name}" if value / scale < 1000 else f"{value / scale:,.0f} {name}"
     return f"{value * 1e6:.2g} µs"
 
 
-def times(ratio: float) -> str:
-    """A ratio to three digits."""
+def format_ratio(ratio: float | None) -> str:
+    """Format a ratio with three digits."""
+    if ratio is None:
+        return ""
     return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.3g}"
 
 
-def between(low_high: Range | None) -> str:
-    return "" if low_high is None else " .. ".join(map(times, low_high))
+def format_range(low_high: Range | None) -> str:
+    return "" if low_high is None else " .. ".join(map(format_ratio, low_high))
 
 
-def cells(row: Measurement) -> tuple[str, ...]:
-    """What ``HEADINGS`` name, of one row."""
-    return (
-        row.what,
-        amount(row.ours, row.unit),
-        row.peer_name,
-        amount(row.peer, row.unit),
-        "" if row.ratio is None else times(row.ratio),
-        between(row.ratio_range),
-        row.note,
-    )
+def _columns(row: Measurement) -> tuple[str, ...]:
+    """The columns of ``HEADINGS``."""
+    figures = format_value(row.ours, row.unit), format_value(row.peer, row.unit), row.peer_name
+    ratios = format_ratio(row.ratio), format_range(row.ratio_range)
+    return (f"`{row.name}`", row.what, *figures, *ratios, row.note)
 
 
-def as_markdown(report: Mapping[str, Any]) -> str:
-    """The command, the machine and the table."""
-    where = f"{report['hardware']}; {report['cpu']}; load {report['load']} when it ended"
-    told = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
-    settings = ", ".join(f"{name} {value}" for name, value in report["settings"].items())
-    lines = [
-        *("```bash", report["command"], "```", ""),
-        f"{report['events']:,} events, {report['nodes']:,} nodes, without features. {where}. {told}.",
-        *(f"Settings: {settings}.", ""),
-        "| measurement | " + " | ".join(HEADINGS) + " |",
-        "|---" * (1 + len(HEADINGS)) + "|",
-        *(f"| `{row.name}` | " + " | ".join(cells(row)) + " |" for row in rows_of(report)),
-    ]
-    return "\n".join(lines) + "\n"
+def _markdown_row(columns: Sequence[str]) -> str:
+    return "| " + " | ".join(columns) + " |"
 
 
-def write_markdown(report: Mapping[str, Any], path: Path) -> None:
-    """Write the table to ``path``: between its marks for this kind of device where it has them.
-
-    The marks are ``<!-- bench cpu -->`` (or ``cuda``) and ``<!-- end -->``; a file without them is replaced.
-    """
-    table = as_markdown(report)
-    text = path.read_text("utf-8") if path.is_file() else ""
-    mark = f"<!-- bench {report['device']} -->\n"
-    marked = re.compile(f"({re.escape(mark)}).*?(<!-- end -->)", re.DOTALL)
-    if marked.search(text):
-        table = marked.sub(lambda found: f"{found[1]}{table}{found[2]}", text)
-    with replacing(path) as part:
-        part.write_text(table, "utf-8")
+def _text(value: Any) -> str:
+    return " ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)

@@ -1,4 +1,4 @@
-"""The command that measures how fast contig is: ``bench``."""
+"""The command that measures speed and memory: ``bench``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contig.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from contig.benchmarks.timing import Measurement
+    from contig.benchmarks.report import Report
 
 app = typer.Typer()
 
@@ -26,154 +26,166 @@ DEFAULT_DATA = "wikipedia"
 
 @app.command(
     epilog=console.examples(
-        ("contig bench wikipedia --neighbors 10 --device cpu", "everything"),
-        ("contig bench --only contig-step,tgn-step --out speed.json", "some, kept"),
-        ("contig bench --from speed.json --markdown speed.md", "a kept one as a table"),
-        ("contig bench --quick", "whether it works, in seconds"),
+        ("contig bench wikipedia --neighbors 10 --device cpu", "all measurements"),
+        ("contig bench --only contig-step,tgn-step --out speed.json", "two of them, saved"),
+        ("contig bench --from speed.json --markdown speed.md", "a saved report as a table"),
+        ("contig bench --quick", "smoke test, in seconds"),
     )
 )
 def bench(
     file: Annotated[
         str | None,
-        typer.Argument(
-            metavar="DATA", show_default=DEFAULT_DATA, help="A file of events or the name of a dataset."
-        ),
+        typer.Argument(metavar="DATA", show_default=DEFAULT_DATA, help="A dataset name or a file of events."),
     ] = None,
     only: Annotated[
-        str | None,
-        typer.Option("--only", metavar="NAME,NAME", help="Which measurements, with commas between."),
+        str | None, typer.Option("--only", metavar="NAME,NAME", help="Comma-separated measurements.")
     ] = None,
-    neighbors: Annotated[int | None, typer.Option("--neighbors", metavar="K", help="Neighbours; 10.")] = None,
-    dim: Annotated[int | None, typer.Option("--dim", metavar="D", help="Width of everything; 172.")] = None,
+    neighbors: Annotated[
+        int | None, typer.Option("--neighbors", metavar="K", help="Neighbors per query. Default: 10.")
+    ] = None,
+    dim: Annotated[
+        int | None,
+        typer.Option("--dim", metavar="D", help="Width of states and embeddings. Default: 172."),
+    ] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", metavar="N", help="Events of a step; 200.")
+        int | None, typer.Option("--batch-size", metavar="N", help="Events per step. Default: 200.")
     ] = None,
     steps: Annotated[
         str | None,
-        typer.Option("--steps", metavar="A:B", help="Steps of the first epoch that are timed; 200:400."),
+        typer.Option("--steps", metavar="A:B", help="Timed steps of the first epoch. Default: 200:400."),
     ] = None,
     repeats: Annotated[
-        int | None, typer.Option("--repeats", metavar="N", help="Blocks or rounds behind a median; 10.")
+        int | None,
+        typer.Option("--repeats", metavar="N", help="Blocks or calls that a median is over. Default: 10."),
     ] = None,
     ranked: Annotated[
         int | None,
-        typer.Option("--ranked", metavar="N", help="Test events to rank; all on a GPU, 40 on a CPU."),
+        typer.Option("--ranked", metavar="N", help="Test events to rank. Default: depends on the device."),
+    ] = None,
+    events: Annotated[
+        int | None,
+        typer.Option("--events", metavar="N", help="Events to index; a tenth is read. Default: 10,000,000."),
     ] = None,
     compile: Annotated[
         str | None, typer.Option("--compile", metavar="WHEN", help="auto, on or off, as in training.")
     ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", metavar="FILE", help="For departures. Default: configs/departures.json."),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option("--run", metavar="RUN", help="Trained run for ranking-times. May be repeated."),
+    ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small stream and few repeats: figures mean nothing.")
+        bool, typer.Option("--quick", help="Smoke test only: a small dataset and few repeats.")
     ] = False,
     device: Device = "auto",
     data_dir: data.DataDir = None,
-    kept: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Measure nothing; show this JSON.")
+    saved: Annotated[
+        Path | None, typer.Option("--from", metavar="FILE", help="Show this report; measure nothing.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the result here as JSON.")
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the report here as JSON.")
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table here as Markdown.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Measure contig's speed and memory beside peers, in turns in one run, as ratios.
+    """Measure speed and memory, compared with peers in the same run.
 
-    A ratio is the peer's figure over ours: above 1 ours is better. Measurements: contig-step, tgn-step,
-    contig-plain, tgn-plain, epoch, host, scoring, ranking, lookup, ode, startup, memory, roofline.
+    A ratio is the peer's figure divided by ours: above 1, ours is better. Measurements: contig-step,
+    tgn-step, contig-plain, tgn-plain, epoch, host, scoring, ranking, ranking-times, departures, read,
+    index, append, lookup, lookup-loop, ode, startup, memory, roofline.
     """
     for option, path in (("--out", out), ("--markdown", markdown)):
         if path is not None and path.is_dir():
-            raise ConfigError(f"{option} {path} is a folder; name a file.")
-    from contig.benchmarks.report import read_report, rows_of, write_markdown
+            raise ConfigError(f"{option} {path} is a directory. Specify a file.")
+    from contig.benchmarks.report import Report
     from contig.files import write_json
 
-    if kept is not None:
-        report = read_report(kept)
-        if out is not None:
-            write_json(out, report)
+    if saved is not None:
+        reports = iter([Report.read(saved)])
     else:
-        given = {
+        options = {
             **{"neighbors": neighbors, "dim": dim, "batch_size": batch_size, "repeats": repeats},
-            **{"ranked": ranked, "compile": compile, **_steps(steps)},
+            **{"ranked": ranked, "events": events, "compile": compile, "recipe": recipe, "runs": run},
+            **_steps(steps),
         }
-        said = {name: value for name, value in given.items() if value is not None}
-        report = {}
-        for report in _measured(file, only, said, quick=quick, device=device, data_dir=data_dir):
-            if out is not None:  # after every measurement: the whole takes minutes
-                write_json(out, report)
+        settings = {name: value for name, value in options.items() if value is not None}
+        reports = _measure(file, only, settings, quick=quick, device=device, data_dir=data_dir)
+    for report in reports:
+        if out is not None:  # after every measurement, because all of them take minutes
+            write_json(out, report.to_dict())
     if markdown is not None:
-        write_markdown(report, markdown)
+        report.write_markdown(markdown)
     if json:
-        console.print_json(report)
+        console.print_json(report.to_dict())
     else:
-        _show(report, rows_of(report))
+        _show(report)
 
 
-def _command(words: Sequence[str]) -> str:
-    """What was typed, without where its result and the data lie on this machine."""
-    places = {"--out", "--markdown", "--data-dir"}
-    kept = [w for before, w in zip(["", *words], words, strict=False) if not {w, before} & places]
-    return " ".join(["contig", *(w for w in kept if w.split("=")[0] not in places)])
-
-
-def _steps(given: str | None) -> dict[str, int]:
-    """``A:B`` as the first and the last step."""
-    if given is None:
-        return {}
-    first, _, last = given.partition(":")
-    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
-        raise ConfigError(f"--steps {given}: write two numbers, the smaller first, for instance 200:400.")
-    return {"first": int(first), "last": int(last)}
-
-
-def _measured(
+def _measure(
     file: str | None,
     only: str | None,
-    given: dict[str, Any],
+    settings: dict[str, Any],
     *,
     quick: bool,
     device: str,
     data_dir: Path | None,
-) -> Iterator[dict[str, Any]]:
-    """The report so far, each time that a measurement is done."""
-    from contig.benchmarks.measurements import (
-        QUICK,
-        QUICK_DATA,
-        Bench,
-        Settings,
-        chosen,
-        measure,
-    )
-    from contig.benchmarks.report import as_report
+) -> Iterator[Report]:
+    """Yield the report so far after each measurement."""
+    from contig.benchmarks.bench import QUICK, QUICK_DATA, Bench, Settings
+    from contig.benchmarks.report import Report
+    from contig.benchmarks.suite import measure, select
     from contig.options import set_options
 
-    names = chosen(only)
-    settings = set_options(Settings(), {**(QUICK if quick else {}), **given})
-    reading = ReadOptions(features=False, data_dir=data_dir)
-    stream = data.read_stream(file or (QUICK_DATA if quick else DEFAULT_DATA), reading)
-    bench = Bench(stream, settings, device)
+    names = select(only)
+    options = set_options(Settings(), {**(QUICK if quick else {}), **settings})
+    dataset = file or (QUICK_DATA if quick else DEFAULT_DATA)
+    stream = data.read_stream(dataset, ReadOptions(features=False, data_dir=data_dir))
+    bench = Bench.prepare(stream, options, device)
     rows = []
     for name in names:
         with console.status(f"measuring {name}"):
             rows += measure(bench, name)
-        yield as_report(bench.about(), _command(sys.argv[1:]), rows)
+        yield Report.create(bench, _command(sys.argv[1:]), rows)
 
 
-def _show(report: dict[str, Any], rows: Sequence[Measurement]) -> None:
-    from contig.benchmarks.report import amount, between, times
+def _steps(text: str | None) -> dict[str, int]:
+    """Parse ``A:B`` into the first and the last timed step."""
+    if text is None:
+        return {}
+    first, _, last = text.partition(":")
+    if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
+        raise ConfigError(f"--steps {text}: expected A:B with A < B, for example 200:400.")
+    return {"first": int(first), "last": int(last)}
 
-    table = console.new_table("measurement", "ours against the peer's", "ours", "peer's", "ratio", "range")
+
+def _command(arguments: Sequence[str]) -> str:
+    """Return the command line without the paths that are specific to this machine."""
+    local = {"--out", "--markdown", "--data-dir"}
+    kept = [w for before, w in zip(["", *arguments], arguments, strict=False) if not {w, before} & local]
+    return " ".join(["contig", *(w for w in kept if w.split("=")[0] not in local)])
+
+
+def _show(report: Report) -> None:
+    from contig.benchmarks.report import format_range, format_ratio, format_value
+
+    table = console.new_table("measurement", "what", "ours", "theirs", "ratio", "range")
     table.columns[1].justify, table.columns[1].overflow = "left", "fold"
-    for row in rows:
-        against = f"{row.what}; {row.peer_name}" if row.peer_name else f"{row.what}: {row.note}"
-        figures = amount(row.ours, row.unit), amount(row.peer, row.unit)
-        ratio = "-" if row.ratio is None else times(row.ratio)
-        table.add_row(row.name, console.plain(against), *figures, ratio, between(row.ratio_range))
+    for row in report.measurements:
+        what = f"{row.what}; {row.peer_name}" if row.peer_name else row.what
+        figures = format_value(row.ours, row.unit), format_value(row.peer, row.unit)
+        ratios = format_ratio(row.ratio), format_range(row.ratio_range)
+        table.add_row(row.name, console.plain(what), *figures, *ratios)
     console.out().print(table)
-    told = ", ".join(f"{name} {version}" for name, version in report["versions"].items())
-    lines = [f"{row.name}, {row.what}: {row.note}" for row in rows if row.note and row.peer_name]
-    lines += [f"{report['data']}: {report['events']:,} events", report["hardware"], report["cpu"], told]
-    for line in [*lines, "ratio: the peer's figure over ours, median and range; above 1 ours is better"]:
+    packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    lines = [f"{row.name}, {row.what}: {row.note}" for row in report.measurements if row.note]
+    lines += [f"{report.data}: {report.events:,} events", report.hardware, report.cpu, packages]
+    for line in [
+        *lines,
+        "ratio: the peer's figure divided by ours, median and range; above 1, ours is better",
+    ]:
         console.out().print(f"  {console.plain(line)}", soft_wrap=True)

@@ -10,10 +10,10 @@ Ties count as the mean of the best and the worst rank, so a rule that tells nobo
 
 Each candidate is embedded *at the event's own time*. It cannot be done once for a batch: who was active
 a minute ago is what decides most ranks, and with the candidates' clock stopped at the batch's first event
-a third to a half of the MRR is left (``bench/ranking.py`` measures it). ``as_of="batch"`` asks another
-question, at a hundredth of the cost: everything, sources included, stands at the time of the batch's first
-event, so that no query knows anything of its batch. Benchmarks that append to their neighbour lists only
-after a batch measure that.
+a third to a half of the MRR is left (``contig bench --only ranking-times`` measures it).
+``as_of="batch"`` asks another question, at a hundredth of the cost: everything, sources included, stands
+at the time of the batch's first event, so that no query knows anything of its batch. Benchmarks that
+append to their neighbour lists only after a batch measure that.
 """
 
 from __future__ import annotations

@@ -1,0 +1,46 @@
+"""What each departure from the paper costs: a training step of every variant in a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from contig.benchmarks.bench import Bench, run_config
+from contig.benchmarks.measurement import Measurement
+from contig.benchmarks.steps import TrainingSteps
+from contig.benchmarks.timing import time_steps
+from contig.errors import ConfigError
+from contig.experiments.recipes import Recipe, read_recipes
+from contig.training.session import Session
+
+WARM_UP, BLOCK = 20, 5  # steps; some variants are so slow that more would take minutes
+
+
+def measure_departures(bench: Bench) -> Iterator[Measurement]:
+    """Compare a step of the recipe's own settings with one of each of its variants."""
+    path = Path(bench.settings.recipe)
+    if not path.is_file():
+        reason = f"needs the recipe {path}; run it in a checkout of contig, or choose another with --recipe"
+        yield Measurement.missing("departures", reason)
+        return
+    default, *variants = read_recipes(path)
+    training = _training(bench, default)
+    for variant in variants:
+        yield _compare(bench, training, variant)
+
+
+def _compare(bench: Bench, training: TrainingSteps, variant: Recipe) -> Measurement:
+    s = bench.settings
+    first = min(WARM_UP, s.first)
+    last = min(first + BLOCK * s.repeats, s.last)
+    what, peer = f"training step, {variant.model}", f"ours, {variant.variant}"
+    steppers = training, _training(bench, variant)
+    try:
+        own, theirs = time_steps(steppers, first, last, s.repeats, bench.device)
+    except ConfigError as error:  # a solver needs a package that is not installed
+        return Measurement("departures", what, peer_name=peer, note=str(error))
+    return Measurement.compare("departures", what, own, peer, theirs)
+
+
+def _training(bench: Bench, recipe: Recipe) -> TrainingSteps:
+    return TrainingSteps(Session(bench.data, run_config(recipe.model, bench.settings, **recipe.settings)))
