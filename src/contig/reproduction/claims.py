@@ -16,8 +16,8 @@ UNJUDGED = "needs more seeds"
 NOTES = (
     "Two numbers differ if their means are further apart than their standard deviations combined.",
     f'"{Verdict.HOLDS}": every comparison the claim makes comes out as stated; "{Verdict.PARTLY}": some do; '
-    f'"{Verdict.OPEN}": no numbers differ; "{Verdict.FAILS}": at least one comparison comes out the other '
-    "way.",
+    f'"{Verdict.OPEN}": the numbers are too close to decide; "{Verdict.FAILS}": at least one comparison '
+    "comes out the other way.",
     f'"{Verdict.ONLY_HERE}": the model is best here but not in the paper; "{Verdict.NEITHER}": it is best '
     "neither here nor in the paper.",
     "Ranks are among the models with a number both here and in the paper; heuristics are not counted.",
@@ -52,7 +52,7 @@ def claims_sheet(claims: Sequence[Claim], notes: Sequence[str] = (), warning: st
     """Arrange claims for printing, those with the same text together; ``notes`` come first."""
     order = list(dict.fromkeys(claim.text for claim in claims))
     ordered = sorted(claims, key=lambda claim: order.index(claim.text))
-    header = (f"claim about {MODEL}", "paper", "ours", "verdict")
+    header = ("claim", "paper", "ours", "verdict")
     layout = Layout(
         f"What the paper claims about {MODEL}",
         header,

@@ -16,7 +16,7 @@ from contig.reproduction.plan import Plan
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict
 
-GAIN = "gain of contig over tgn in Recall@5, %"
+GAIN = "relative gain of contig over tgn in Recall@5, %"
 
 
 @pytest.fixture(scope="module")

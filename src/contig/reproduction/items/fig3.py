@@ -46,7 +46,7 @@ class Fig3(EvaluatedItem):
             lines = tuple(Line(one.label, _values(one), heuristic=one.heuristic) for one in found)
             yield Grid(group.dataset, "model", tuple(metrics()), lines, rank=True)
             gains += _gain(group.dataset, found)
-        title = f"gain of {MODEL} over {BASELINE} in Recall@5, %"
+        title = f"relative gain of {MODEL} over {BASELINE} in Recall@5, %"
         yield Grid(title, "dataset", ("gain",), tuple(gains), derived=True, signed=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
