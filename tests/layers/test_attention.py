@@ -1,4 +1,4 @@
-"""The folded attention against the plain one, and what must have no influence on it."""
+"""The folded attention against a plain one, and what must not influence it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEADS, INNER = 3, 12
 
 
 def parts(key_dims: tuple[int, ...], seed: int = 0) -> tuple[Tensor, list[Tensor], Tensor]:
-    """Queries, the parts of their keys, and a mask in which query 2 has no event at all."""
+    """Return queries, the parts of their keys, and a mask in which query 2 has no events."""
     draw = torch.Generator().manual_seed(seed)
     query = torch.randn(QUERIES, QUERY_DIM, generator=draw)
     keys = [torch.randn(QUERIES, K, d, generator=draw) for d in key_dims]
@@ -33,7 +33,7 @@ def attention(key_dims: tuple[int, ...], heads: int = HEADS, dropout: float = 0.
 
 
 def attend(layer: TemporalAttention, query: Tensor, keys: Sequence[Tensor], mask: Tensor) -> Tensor:
-    """The layer on keys whose rows stand in tables in another order, each row twice."""
+    """Apply the layer to keys from tables that hold their rows twice and in random order."""
     tables = []
     for key in keys:
         order = torch.randperm(2 * QUERIES * K, generator=torch.Generator().manual_seed(3))
@@ -44,7 +44,7 @@ def attend(layer: TemporalAttention, query: Tensor, keys: Sequence[Tensor], mask
 
 
 def plain(layer: TemporalAttention, query: Tensor, keys: list[Tensor], mask: Tensor) -> Tensor:
-    """Every key and value projected, query by query, head by head."""
+    """Project every key and value, query by query and head by head."""
     z, width = torch.cat(keys, dim=-1), layer.inner // layer.heads
     rows = []
     for i in range(len(query)):
@@ -67,7 +67,7 @@ def plain(layer: TemporalAttention, query: Tensor, keys: list[Tensor], mask: Ten
 @pytest.mark.parametrize("key_dims", [(6, 3, 4), (6, 0, 4), (5,)], ids=str)
 @pytest.mark.parametrize("heads", [1, 2, 3])
 @torch.no_grad()
-def test_folded_is_plain(key_dims: tuple[int, ...], heads: int) -> None:
+def test_folded_equals_plain(key_dims: tuple[int, ...], heads: int) -> None:
     layer = attention(key_dims, heads)
     query, keys, mask = parts(key_dims)
     torch.testing.assert_close(
@@ -76,7 +76,7 @@ def test_folded_is_plain(key_dims: tuple[int, ...], heads: int) -> None:
 
 
 @torch.no_grad()
-def test_folded_is_the_attention_of_torch() -> None:
+def test_folded_equals_the_attention_of_torch() -> None:
     layer = attention((6, 3, 4))
     query, keys, mask = parts((6, 3, 4))
     z, some = torch.cat(keys, dim=-1), mask.any(dim=1)
@@ -89,7 +89,7 @@ def test_folded_is_the_attention_of_torch() -> None:
 
 
 @torch.no_grad()
-def test_what_all_queries_share_may_come_once() -> None:
+def test_the_shared_part_of_queries_may_be_a_single_row() -> None:
     layer = attention((6, 3, 4))
     query, keys, mask = parts((6, 3, 4))
     query[:, OWN:] = query[:1, OWN:]
@@ -107,7 +107,7 @@ def test_a_node_without_events_gets_zeros() -> None:
 
 @pytest.mark.parametrize("content", [0.0, -1e30, 1e30])
 @torch.no_grad()
-def test_what_is_masked_has_no_influence(content: float) -> None:
+def test_masked_events_have_no_influence(content: float) -> None:
     layer = attention((6, 3, 4))
     query, keys, mask = parts((6, 3, 4))
     before = attend(layer, query, keys, mask)
@@ -117,7 +117,7 @@ def test_what_is_masked_has_no_influence(content: float) -> None:
 
 
 @torch.no_grad()
-def test_every_event_that_counts_has_influence() -> None:
+def test_every_unmasked_event_has_influence() -> None:
     layer = attention((6, 3, 4))
     query, keys, mask = parts((6, 3, 4))
     before = attend(layer, query, keys, mask)
@@ -128,20 +128,20 @@ def test_every_event_that_counts_has_influence() -> None:
         assert moved.tolist() == [i == row for i in range(QUERIES)]
 
 
-def test_gradients_by_finite_differences_even_where_there_is_nothing() -> None:
+def test_gradients_by_finite_differences_even_without_events() -> None:
     layer = attention((2, 1)).double()
     query, keys, mask = parts((2, 1))
     inputs = [x.double().requires_grad_() for x in (query, *keys)]
     assert torch.autograd.gradcheck(lambda q, *z: attend(layer, q, z, mask), inputs)
 
 
-def test_dropout_is_for_training_alone() -> None:
+def test_dropout_is_applied_in_training_only() -> None:
     layer, (query, keys, mask) = attention((6, 3, 4), dropout=0.9), parts((6, 3, 4))
-    dry = attention((6, 3, 4))
+    without = attention((6, 3, 4))
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        assert not torch.equal(attend(layer, query, keys, mask), attend(dry, query, keys, mask))
-    assert torch.equal(attend(layer.eval(), query, keys, mask), attend(dry, query, keys, mask))
+        assert not torch.equal(attend(layer, query, keys, mask), attend(without, query, keys, mask))
+    assert torch.equal(attend(layer.eval(), query, keys, mask), attend(without, query, keys, mask))
 
 
 def test_heads_must_divide_the_width() -> None:

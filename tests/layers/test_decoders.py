@@ -1,4 +1,4 @@
-"""The decoders against their matrix products."""
+"""The decoders against matrix products."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def weights(layer: torch.nn.Module) -> list[np.ndarray]:
     return [p.detach().numpy() for p in layer.parameters()]
 
 
-def test_the_pair_decoder_is_a_perceptron_on_the_concatenation() -> None:
+def test_the_pair_decoder_is_a_perceptron_of_the_concatenation() -> None:
     decoder = PairDecoder(DIM, hidden=3)
     src, dst = torch.randn(SOURCES, DIM), torch.randn(SOURCES, DIM)
     from_src, bias, from_dst, out, out_bias = weights(decoder)
@@ -34,7 +34,7 @@ def test_the_pair_decoder_is_a_perceptron_on_the_concatenation() -> None:
     np.testing.assert_allclose(decoder(src, dst).detach().numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_ranking_many_is_asking_for_each() -> None:
+def test_broadcast_candidates_are_scored_as_single_pairs() -> None:
     decoder = PairDecoder(DIM)
     src, dst = torch.randn(SOURCES, DIM), torch.randn(SOURCES, CANDIDATES, DIM)
     found = decoder(src.unsqueeze(1), dst)
@@ -45,13 +45,13 @@ def test_ranking_many_is_asking_for_each() -> None:
     torch.testing.assert_close(parts, expected)
 
 
-def test_the_two_ends_are_told_apart() -> None:
+def test_the_direction_of_a_pair_matters() -> None:
     decoder = PairDecoder(DIM)
     src, dst = torch.randn(2, DIM), torch.randn(2, DIM)
     assert not torch.allclose(decoder(src, dst), decoder(dst, src))
 
 
-def test_the_node_decoder_is_a_perceptron_of_three_layers() -> None:
+def test_the_node_decoder_is_a_three_layer_perceptron() -> None:
     decoder = NodeDecoder(DIM, hidden=(5, 3)).eval()
     x = torch.randn(SOURCES, DIM)
     w1, b1, w2, b2, w3, b3 = weights(decoder)
@@ -60,16 +60,16 @@ def test_the_node_decoder_is_a_perceptron_of_three_layers() -> None:
     np.testing.assert_allclose(decoder(x).detach().numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-def test_the_node_decoder_drops_out_in_training_alone() -> None:
+def test_the_node_decoder_applies_dropout_in_training_only() -> None:
     decoder, x = NodeDecoder(DIM, hidden=(50, 50), dropout=0.5), torch.randn(SOURCES, DIM)
     assert not torch.equal(decoder(x), decoder(x))
     assert torch.equal(decoder.eval()(x), decoder(x))
 
 
-@pytest.mark.parametrize("part", [1, 40, 2**20])
-def test_all_pairs_are_the_pairs_one_by_one(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few rows are computed at once."""
-    monkeypatch.setattr(decoders, "CPU_PART", part)
+@pytest.mark.parametrize("chunk", [1, 40, 2**20])
+def test_all_pairs_are_scored_as_single_pairs(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In chunks of any size."""
+    monkeypatch.setattr(decoders, "CPU_CHUNK", chunk)
     torch.manual_seed(0)
     decoder, src, dst = PairDecoder(6, hidden=4), torch.randn(5, 6), torch.randn(3, 6)
     found = decoder.all_pairs(src, dst)

@@ -1,4 +1,4 @@
-"""Choosing a device, and saying which one it is."""
+"""Choose and describe a device."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from contig.errors import ConfigError
 
 
 def pick_device(name: str) -> torch.device:
-    """``auto`` is a GPU where there is one."""
+    """Return the device of this name; ``auto`` is a GPU if there is one."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise ConfigError(f"device={name!r} is not a device; give auto, cpu, cuda or cuda:1.") from None
+        raise ConfigError(f"device={name!r} is not a device; use auto, cpu, cuda or cuda:1.") from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device={name!r}: torch sees no GPU here; use cpu, or auto.")
+        raise ConfigError(f"device={name!r}: torch finds no GPU; use cpu or auto.")
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
     return device
 
 
 def hardware(device: torch.device) -> str:
-    """The device in words."""
+    """Return the name of the device, for logs and reports."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     threads = torch.get_num_threads()

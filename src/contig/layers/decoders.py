@@ -1,17 +1,18 @@
-"""Decoders: from embeddings to scores."""
+"""Decoders that turn embeddings into scores."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-CPU_PART, GPU_PART = 2**20, 2**27  # numbers of one [rows, m, hidden]: a core's cache, and half a gigabyte
+# largest [rows, m, hidden] computed at once: what fits into a core's cache, and half a gigabyte
+CPU_CHUNK, GPU_CHUNK = 2**20, 2**27
 
 
 class PairDecoder(nn.Module):
-    """A two-layer perceptron on a pair of embeddings, to the logit of a link.
+    """A two-layer perceptron that maps a pair of embeddings to the logit of a link.
 
-    The first layer is kept as a source part and a destination part, so that ranking many
+    The first layer is split into a source part and a destination part, so that ranking many
     destinations computes each part once per node instead of once per pair.
     """
 
@@ -23,23 +24,23 @@ class PairDecoder(nn.Module):
         self.out = nn.Linear(hidden, 1)
 
     def forward(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Embeddings ``[..., d]`` of both ends to logits ``[...]``."""
+        """Map embeddings ``[..., d]`` of both ends to logits ``[...]``."""
         return self.join(self.from_src(src), self.from_dst(dst))
 
     def join(self, src_part: Tensor, dst_part: Tensor) -> Tensor:
-        """The second layer on the two halves of the first."""
+        """Apply the second layer to the two parts of the first."""
         logit: Tensor = self.out(torch.relu(src_part + dst_part))
         return logit.squeeze(-1)
 
     def all_pairs(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Embeddings ``[n, d]`` and ``[m, d]`` to logits ``[n, m]``; memory is bounded by parts of rows."""
-        ours, theirs = self.from_src(src), self.from_dst(dst)
-        rows = max(1, (GPU_PART if src.is_cuda else CPU_PART) // max(theirs.numel(), 1))
-        return torch.cat([self.join(part.unsqueeze(1), theirs) for part in ours.split(rows)])
+        """Map embeddings ``[n, d]`` and ``[m, d]`` to logits ``[n, m]``, in chunks that bound memory."""
+        src_part, dst_part = self.from_src(src), self.from_dst(dst)
+        rows = max(1, (GPU_CHUNK if src.is_cuda else CPU_CHUNK) // max(dst_part.numel(), 1))
+        return torch.cat([self.join(chunk.unsqueeze(1), dst_part) for chunk in src_part.split(rows)])
 
 
 class NodeDecoder(nn.Module):
-    """A three-layer perceptron on one embedding, to the logit of a label."""
+    """A three-layer perceptron that maps an embedding to the logit of a label."""
 
     def __init__(self, dim: int, hidden: tuple[int, int] = (80, 10), dropout: float = 0.1) -> None:
         super().__init__()
@@ -54,6 +55,6 @@ class NodeDecoder(nn.Module):
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """``[n, d]`` to logits ``[n]``."""
+        """Map embeddings ``[n, d]`` to logits ``[n]``."""
         logit: Tensor = self.layers(x)
         return logit.squeeze(-1)

@@ -1,8 +1,8 @@
-"""Computing each node once, however often a batch mentions it.
+"""Find the distinct nodes of a batch, so that each is computed once.
 
-A batch of 200 events mentions thousands of neighbours, most of them the same few hundred nodes. On a CPU
-the distinct ones are found and counted. On a GPU shapes must not depend on data, so the caller promises
-with ``room_for`` how many distinct nodes there are at most.
+A batch of 200 events has thousands of neighbors, most of them the same few hundred nodes. On a CPU
+the distinct ones are found and counted. On a GPU shapes must not depend on data, so the caller sets
+an upper bound of their number with ``room_for``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _room: int | None = None
 
 @contextmanager
 def room_for(nodes: int | None) -> Iterator[None]:
-    """Promise that inside this block no call of ``packed`` mentions more than ``nodes`` distinct nodes.
+    """Declare that inside this block no call of ``packed`` has more than ``nodes`` distinct ids.
 
-    None promises nothing.
+    None sets no bound.
     """
     global _room
     before, _room = _room, nodes
@@ -31,10 +31,10 @@ def room_for(nodes: int | None) -> Iterator[None]:
 
 
 def distinct(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[Tensor, Tensor]:
-    """The distinct ids, and each id's position among them.
+    """Return the distinct ids, and each id's position among them.
 
-    For reading only: on a GPU, unless ``fixed_shapes`` is false, nodes that are not mentioned may come
-    along. The ids then come back as they are, or as all nodes where those are fewer.
+    For reading only: on a GPU with ``fixed_shapes`` the result may repeat ids and contain others. It
+    is then the ids as they are, or all nodes if those are fewer.
     """
     if ids.is_cuda and not fixed_shapes:
         found, position = torch.unique(ids, return_inverse=True)
@@ -51,9 +51,9 @@ def distinct(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple
 
 
 def packed(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[Tensor, Tensor]:
-    """``distinct`` for ids covered by the promise of ``room_for``.
+    """Return ``distinct`` ids whose number is bounded by ``room_for``.
 
-    On a GPU the distinct ids come in as many places as were promised, the last ones filled up with node 0.
+    On a GPU the result has exactly that length, padded with node 0.
     """
     if ids.is_cuda and fixed_shapes and _room is not None and _room < min(num_nodes, len(ids)):
         return pack(ids, num_nodes, _room)
@@ -61,16 +61,16 @@ def packed(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[T
 
 
 def mentioned(ids: Tensor, num_nodes: int) -> Tensor:
-    """The ids and no others, for writing to their rows; on a GPU some appear several times."""
+    """Return the ids and no others, for writing to their rows; on a GPU some may be repeated."""
     return ids if ids.is_cuda else distinct(ids, num_nodes)[0]
 
 
 def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
-    """The distinct ids in ``room`` places, and each id's position, without waiting to learn their number."""
-    # index_fill_, since assigning a plain number would copy it to the device, which a capture forbids
+    """Return the distinct ids padded to length ``room``, and each id's position, without a device sync."""
+    # not marked[ids] = 1, which copies the number to the device: a CUDA graph capture forbids that
     marked = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).index_fill_(0, ids, 1)
     position = marked.cumsum(0) - 1
     found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
     nodes = torch.arange(num_nodes, device=ids.device)
-    found[torch.where(marked > 0, position, room)] = nodes  # the last place takes all others
+    found[torch.where(marked > 0, position, room)] = nodes  # the last place absorbs all others
     return found[:room], position[ids]
