@@ -5,21 +5,18 @@ from __future__ import annotations
 import csv
 import json
 import re
-from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from support.commands import Answer
+from support.inline import run_inline
 
-from contig.cli import app
 from contig.experiments import identity
-from contig.experiments import jobs as working
-from contig.experiments.jobs import Job
+from contig.experiments.evaluations import Evaluation
+from contig.experiments.jobs import Job, Work
 from contig.reproduction import items, scales
 from contig.reproduction.items import NAMES, Item, choose_items
 from contig.reproduction.items.fig5 import Fig5
@@ -43,24 +40,17 @@ COMMAND = ["reproduce", "all", "--quick", "--models", "contig,tgn", "--no-heuris
 
 
 @pytest.fixture
-def commands(monkeypatch: pytest.MonkeyPatch, light: None, here: Path) -> list[list[str]]:
-    """Run in this process what would run in others, and return the commands."""
-    given: list[list[str]] = []
+def started(monkeypatch: pytest.MonkeyPatch, light: None, here: Path) -> list[Work]:
+    """Run in this process what would run in workers, and return it."""
 
-    def run(command: list[str], stdout: TextIO, **_: Any) -> SimpleNamespace:
-        given.append(command[3:])
-        try:
-            with redirect_stdout(stdout):
-                typer.main.get_command(app).main(command[3:], prog_name="contig", standalone_mode=False)
-        except SystemExit as end:
-            return SimpleNamespace(returncode=end.code)
-        return SimpleNamespace(returncode=0)
+    def run(work: Work, device: str) -> str | None:
+        work.run(device)
+        return None
 
-    monkeypatch.setattr(working, "subprocess", SimpleNamespace(run=run))
     monkeypatch.setattr(items, "choose_items", tiny_items)
     monkeypatch.setattr(scales, "QUICK", replace(QUICK, settings=SMALL, events=300))
     monkeypatch.setattr(classify, "LOOKS", 2)
-    return given
+    return run_inline(monkeypatch, run)
 
 
 @pytest.fixture
@@ -76,7 +66,7 @@ def visits(here: Path) -> Path:
 
 
 def test_a_complete_quick_reproduction(
-    commands: list[list[str]], visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+    started: list[Work], visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = Answer(*COMMAND, "--datasets", visits, "--out", "made")
     assert answer.code == 0, answer.err
@@ -91,25 +81,25 @@ def test_a_complete_quick_reproduction(
     page = (made / "report.html").read_text()
     assert page.count("<svg") == len(NAMES)
     assert len(re.findall("<section", page)) == len(re.findall('class="tag">QUICK', page))
-    words = [command[0] for command in commands]
+    kinds = [type(work) for work in started]
     # two models; six ablations; three values besides the plain; twice three sizes, of which the middle ones
     # are one; three tasks of two models
-    assert (words.count("train"), words.count("evaluate")) == (2 + 6 + 3 + 5, 3 * 2)
-    for i in (i for i, word in enumerate(words) if word == "evaluate"):  # right after its run was trained
-        before = next(c for c in reversed(commands[:i]) if c[0] == "train")
-        assert before[before.index("--out") + 1] == commands[i][1]
-    timed = [Path(command[1]).stem for command in commands[:5]]
+    assert (kinds.count(Job), kinds.count(Evaluation)) == (2 + 6 + 3 + 5, 3 * 2)
+    for i, work in enumerate(started):
+        if isinstance(work, Evaluation):  # right after its run was trained
+            assert work.job == next(one for one in reversed(started[:i]) if isinstance(one, Job))
+    timed = [Path(work.recipe.data).stem for work in started[:5] if isinstance(work, Job)]
     assert timed == [
         *("synthetic-200-fixed-nodes", "synthetic:300", "synthetic-400-fixed-nodes"),
         *("synthetic:200", "synthetic:400"),
     ]
     _agrees_with_the_runs(made)
-    commands.clear()
+    started.clear()
     monkeypatch.setattr(Item, "figure", lambda item, table, facts=None: None)  # drawing once is enough
     again = Answer(*COMMAND, "--datasets", visits, "--out", "made")
-    assert commands == []  # everything is finished
+    assert started == []  # everything is finished
     assert again.out == answer.out
-    _resumes(commands, visits, made)
+    _resumes(started, visits, made)
     _ignores_runs_of_other_code(visits, made, monkeypatch)
 
 
@@ -128,17 +118,16 @@ def _agrees_with_the_runs(made: Path) -> None:
     assert float(row["ours"]) == pytest.approx(100 * ranks["transductive"]["mrr"])
 
 
-def _resumes(commands: list[list[str]], visits: Path, made: Path) -> None:
+def _resumes(started: list[Work], visits: Path, made: Path) -> None:
     """Only what an interruption left unfinished is done."""
     [folder] = made.glob("runs/visits-first-300-tgn-0-*/")
     (folder / "metrics.json").unlink()
     (folder / "evaluations/intervals.json").unlink()
     part = Answer(*COMMAND, "--datasets", visits, "--out", "made", "--only-done")
-    assert (part.code, commands) == (0, [])
+    assert (part.code, started) == (0, [])
     assert "tgn" not in (made / "table2.txt").read_text()
     assert Answer(*COMMAND, "--datasets", visits, "--out", "made").code == 0
-    done = [(command[0], Path(command[1]).name) for command in commands]
-    assert done == [("resume", folder.name), ("evaluate", folder.name)]
+    assert [work.name for work in started] == [folder.name, f"intervals of {folder.name}"]
     assert "tgn" in (made / "table2.txt").read_text()
 
 
@@ -157,15 +146,15 @@ def _ignores_runs_of_other_code(visits: Path, made: Path, monkeypatch: pytest.Mo
 
 
 def test_a_failure_is_reported_and_the_rest_is_shown(
-    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, commands: list[list[str]]
+    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, started: list[Work]
 ) -> None:
-    real = working._run
+    def run(work: Work, device: str) -> str | None:
+        if isinstance(work, Job) and work.recipe.model == "tgn":
+            return "No luck today."
+        work.run(device)
+        return None
 
-    def run(job: Any, device: str, shared: dict[str, str]) -> str | None:
-        wrong = isinstance(job, Job) and job.recipe.model == "tgn"
-        return "No luck today." if wrong else real(job, device, shared)
-
-    monkeypatch.setattr(working, "_run", run)
+    run_inline(monkeypatch, run)
     command = ["reproduce", "table2", "fig4", *COMMAND[2:], "--datasets", visits, "--out", "made", "--json"]
     answer = Answer(*command)
     assert answer.code == 2
@@ -197,7 +186,7 @@ def test_an_interruption_is_reported_once_with_the_way_to_continue(
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(working, "_run", stop)
+    run_inline(monkeypatch, stop)
     answer = Answer("reproduce", "table2", *COMMAND[2:], "--datasets", visits, "--out", "made")
     assert answer.code == 130
     assert "the same command goes on from here" in answer.err
@@ -215,10 +204,10 @@ def test_an_interruption_is_reported_once_with_the_way_to_continue(
     ],
 )
 def test_wrong_arguments_are_refused_at_once(
-    words: list[str], message: str, here: Path, commands: list[list[str]]
+    words: list[str], message: str, here: Path, started: list[Work]
 ) -> None:
     assert message in Answer("reproduce", *words).refusal
-    assert commands == []
+    assert started == []
 
 
 def test_help_names_every_item_and_has_examples() -> None:

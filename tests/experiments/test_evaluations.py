@@ -1,35 +1,52 @@
-"""Evaluations: asked by a command, kept beside the run."""
+"""Evaluations: stored with their run, one file for each task and its options."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from contig.errors import RunError
+from contig.experiments import evaluations as module
 from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job
 from contig.experiments.recipes import Recipe
-from contig.files import write_json
 
 
-def test_it_is_kept_beside_the_run_by_its_question(tmp_path: Path) -> None:
+class FakeRun:
+    """A run whose evaluation returns how it was called."""
+
+    @staticmethod
+    def open(folder: Path, device: str) -> Any:
+        def evaluate(*given: Any, **named: Any) -> Any:
+            return SimpleNamespace(as_dict=lambda: {"called": [str(folder), device, *given, named]})
+
+        return SimpleNamespace(evaluate=evaluate)
+
+
+def test_each_is_stored_by_its_task_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "Run", FakeRun)
     job = Job(Recipe("mooc"), 0, tmp_path / "run")
-    plain, batch = Evaluation(job, "recommend"), Evaluation(job, "recommend", (("as-of", "batch"),))
+    plain, batch = (
+        Evaluation(job, "recommend"),
+        Evaluation(job, "recommend", {"as_of": "batch", "candidates": 9}),
+    )
     assert not plain.done
     assert plain.result() is None
-    write_json(plain.file, {"transductive": {"mrr": 0.25}})
+    plain.run("cpu")
     assert plain.done
-    assert plain.result() == {"transductive": {"mrr": 0.25}}
-    assert not batch.done  # another question
-    command = batch.command("cpu")
-    assert command[3:5] == ["evaluate", str(job.folder)]
-    assert " ".join(command[5:]) == f"--task recommend --device cpu --out {batch.file} --as-of batch"
+    assert plain.result() == {"called": [str(job.folder), "cpu", "recommend", {}]}
+    assert not batch.done
+    batch.run("cuda")
+    assert batch.file.name == "recommend-batch-9.json"
+    assert batch.result() == {"called": [str(job.folder), "cuda", "recommend", batch.options]}
 
 
-def test_a_damaged_one_says_the_cure(tmp_path: Path) -> None:
+def test_a_damaged_file_can_be_deleted(tmp_path: Path) -> None:
     one = Evaluation(Job(Recipe("mooc"), 0, tmp_path), "classify")
     one.file.parent.mkdir()
     one.file.write_text("{")
-    with pytest.raises(RunError, match=r"classify\.json.*remove it"):
+    with pytest.raises(RunError, match=r"classify\.json.*delete it"):
         one.result()

@@ -1,40 +1,28 @@
-"""Jobs: every run is trained once, under its own settings, in a process with its share of the machine."""
+"""Jobs: every run is trained once, under its own settings, and as if it were alone."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from support.finished import finish
+from support.inline import run_inline
+from support.trained import TINY, same_run, tiny_stream
 
-from contig.experiments import jobs as working
+from contig.data.datasets import open_stream
+from contig.data.read_options import ReadOptions
+from contig.errors import RunError
+from contig.experiments import jobs as module
 from contig.experiments.evaluations import Evaluation
-from contig.experiments.jobs import Job, Work, alone, environment, plan, run_jobs
+from contig.experiments.jobs import Job, Work, alone, plan, run_jobs
 from contig.experiments.recipes import Recipe
-
-Train = Callable[[Sequence[str]], int]
-
-
-def instead_of_training(patch: pytest.MonkeyPatch, train: Train) -> list[list[str]]:
-    """Run ``train`` where a process would be started; the commands that would have started one."""
-    commands: list[list[str]] = []
-
-    def run(command: list[str], **_: Any) -> SimpleNamespace:
-        commands.append(command[3:])
-        return SimpleNamespace(returncode=train(command))
-
-    patch.setattr(subprocess, "run", run)
-    return commands
-
+from contig.files import write_json
+from contig.runs.run import Run
+from contig.training.fit import fit
 
 TWO = [
     Recipe("mooc", settings={"dim": 8}),
@@ -42,41 +30,17 @@ TWO = [
 ]
 
 
-def test_every_recipe_with_every_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jobs = plan(TWO, 2, tmp_path)
-    by_folder = {str(job.folder): job for job in jobs}
-
-    def train(command: Sequence[str]) -> int:
-        finish(by_folder[command[command.index("--out") + 1]])
-        return 0
-
-    commands = instead_of_training(monkeypatch, train)
-    ended: list[Work] = []
-    assert run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: ended.append(job)) == []
-    assert [c[:2] + c[4:6] for c in commands] == [["train", "mooc", "--seed", str(s)] for s in (0, 1, 0, 1)]
-    assert [c[10:] for c in commands[2:]] == [["--set", "dim=8", "--set", "scope=all"]] * 2
-    assert ended == jobs
-    run_jobs(alone(jobs), device="cpu")
-    assert len(commands) == 4  # what is done is not done again
+# --- planning ----------------------------------------------------------------------------------------------
 
 
-def test_an_interrupted_run_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    [job] = plan(TWO[:1], 1, tmp_path)
-    finish(job)
-    (job.folder / "metrics.json").unlink()
-    commands = instead_of_training(monkeypatch, lambda _: 0)
-    run_jobs([[job]], device="cpu")
-    assert commands == [["resume", str(job.folder), "--device", "cpu"]]
-
-
-def test_what_is_the_same_run_is_done_once(tmp_path: Path) -> None:
+def test_identical_runs_are_planned_once(tmp_path: Path) -> None:
     twice = [TWO[0], replace(TWO[0], settings={"dim": "8"}), TWO[1]]
     assert len(plan(twice, 3, tmp_path)) == 6
     jobs = [job for recipe in twice for job in plan([recipe], 3, tmp_path)]
     assert [len(chain) for chain in alone(jobs)] == [1] * 6
 
 
-def test_a_run_of_other_settings_or_events_is_not_taken_for_this_one(tmp_path: Path) -> None:
+def test_a_run_with_other_settings_or_events_is_another_run(tmp_path: Path) -> None:
     base = Recipe("mooc", settings={"dim": 8}, fingerprint="old")
     others = [replace(base, settings={"dim": 8, "lr": 0.5}), replace(base, fingerprint="new")]
     [[job], *changed] = [plan([recipe], 1, tmp_path) for recipe in (base, *others)]
@@ -85,143 +49,152 @@ def test_a_run_of_other_settings_or_events_is_not_taken_for_this_one(tmp_path: P
     assert not any(other.done for [other] in changed)
 
 
-def saying(patch: pytest.MonkeyPatch, said: str, code: int) -> None:
-    """Start a process that says this and ends so, where a training would be started."""
-    program = f"import sys; print({said!r}); sys.exit({code})"
-    if code < 0:
-        program = f"import os; print({said!r}, flush=True); os.kill(os.getpid(), {-code})"
-    patch.setattr(Job, "command", lambda job, device: [sys.executable, "-c", program])
-
-
-def test_a_failure_stops_no_other_and_tells_its_reason(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jobs = plan(TWO, 2, tmp_path)
-    instead_of_training(monkeypatch, lambda command: 3 * (str(jobs[1].folder) in command))
-    ended: list[tuple[Work, str | None]] = []
-    failures = run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: ended.append((job, reason)))
-    reason = "it ended with exit code 3 and said nothing"
-    assert failures == [(jobs[1], reason)]
-    assert ended == [(jobs[0], None), (jobs[1], reason), (jobs[2], None), (jobs[3], None)]
-
-
-def test_what_follows_from_a_job_comes_right_after_it_if_it_went_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    jobs = plan(TWO, 2, tmp_path)
-    finish(jobs[1])  # its training is done, what follows is not
-
-    def train(command: Sequence[str]) -> int:
-        if str(jobs[0].folder) in command and "train" in command:
-            return 3
-        if "train" in command:
-            finish(next(job for job in jobs if str(job.folder) in command))
-        return 0
-
-    commands = instead_of_training(monkeypatch, train)
-    chains = [[job, Evaluation(job, "link")] for job in jobs]
-    failures = run_jobs(chains, device="cpu")
-    assert [failure.job for failure in failures] == [jobs[0]]
-    done = [(command[0], Path(command[command.index("--out") + 1])) for command in commands]
-    measured = [("evaluate", Evaluation(job, "link").file) for job in jobs]
-    trained = [("train", job.folder) for job in jobs]
-    assert done == [trained[0], measured[1], trained[2], measured[2], trained[3], measured[3]]
-
-
-@pytest.mark.parametrize(
-    ("said", "code", "reason"),
-    [
-        ("note: epoch 1\nerror: The loss is not a number.\n", 2, "The loss is not a number."),
-        ("Traceback:\n  File x\nValueError: three\n\n", 1, "ValueError: three"),
-        ("note: epoch 1", -9, "it was killed by signal 9 (out of memory?)"),
-        ("note: epoch 1", -2, "it was interrupted"),
-        ("error: interrupted", 130, "it was interrupted"),
-    ],
-)
-def test_the_reason_is_what_the_training_said_last(
-    said: str, code: int, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [job] = plan(TWO[:1], 1, tmp_path)
-    job.log.write_text("error: of an earlier time\n")
-    saying(monkeypatch, said, code)
-    [failure] = run_jobs([[job]])
-    assert failure.reason == reason
-    assert said.strip() in job.log.read_text()
-
-
-def test_a_rule_needs_no_seeds(tmp_path: Path) -> None:
+def test_a_heuristic_has_one_seed(tmp_path: Path) -> None:
     assert [job.seed for job in plan([Recipe("mooc", "recency")], 4, tmp_path)] == [0]
 
 
-def test_the_data_is_read_as_the_recipe_says(tmp_path: Path) -> None:
-    [job] = plan([Recipe("visits.csv", reading=("--src", "who"))], 1, tmp_path)
-    command = job.command("cpu")
-    assert command[command.index("--src") + 1] == "who"
+# --- one job -----------------------------------------------------------------------------------------------
 
 
-# --- the machine is shared -----------------------------------------------------------------------------
+@pytest.fixture
+def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The calls of ``fit`` and ``resume``, which do nothing."""
+    called: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(module, "fit", lambda *given, **named: called.append((*given, named)))
+    monkeypatch.setattr(module, "resume", lambda *given, **named: called.append((*given, named)))
+    module._events.cache_clear()
+    return called
 
 
-@pytest.mark.parametrize(
-    ("cores", "at_once", "asked", "threads"),
-    [
-        (8, 3, None, "2"),
-        (2, 5, None, "1"),
-        (8, 2, "3", "3"),  # the user wants fewer
-        (8, 2, "7", "4"),
-        (8, 1, None, None),  # alone: as torch likes it
-        (8, 1, "7", "7"),
-    ],
-)
-def test_trainings_at_once_share_the_threads(
-    cores: int, at_once: int, asked: str | None, threads: str | None, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.csv"
+    path.write_text("who,page,when\n7,8,1\n8,9,2\n7,9,3\n")
+    return path
+
+
+COLUMNS = ReadOptions(src="who", dst="page", t="when", bipartite=True)
+
+
+def test_a_job_trains_its_recipe(visits: Path, fitted: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    stream = open_stream(visits, COLUMNS)
+    recipe = Recipe(str(visits), "tgn", {"dim": "8"}, reading=COLUMNS, fingerprint=stream.fingerprint())
+    one, two = plan([recipe], 2, tmp_path)
+    one.run("cpu")
+    two.run("cpu")
+    [(events, *_), (again, model, named)] = fitted
+    assert events is again  # read once
+    assert (events.fingerprint(), events.num_nodes) == (stream.fingerprint(), 4)
+    assert (model, named) == ("tgn", {"out": two.folder, "device": "cpu", "dim": "8", "seed": 1})
+
+
+def test_an_interrupted_run_is_resumed(fitted: list[tuple[Any, ...]], tmp_path: Path) -> None:
+    [job] = plan(TWO[:1], 1, tmp_path)
+    finish(job)
+    (job.folder / "metrics.json").unlink()
+    job.run("cpu")
+    assert fitted == [(job.folder, {"device": "cpu"})]
+
+
+def test_events_that_change_after_planning_are_rejected(
+    visits: Path, fitted: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(cores)), raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    if asked is not None:
-        monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert environment(at_once).get("OMP_NUM_THREADS") == threads
-    assert environment(at_once)["PATH"] == os.environ["PATH"]
+    fingerprint = open_stream(visits, COLUMNS).fingerprint()
+    [job] = plan([Recipe(str(visits), "tgn", reading=COLUMNS, fingerprint=fingerprint)], 1, tmp_path)
+    visits.write_text(visits.read_text() + "9,8,4\n")
+    with pytest.raises(RunError, match=r"visits\.csv have changed"):
+        job.run("cpu")
+    assert fitted == []
 
 
-def test_every_training_is_told_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(6)), raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    jobs = plan(TWO, 1, tmp_path)
-    program = "import os; print('threads', os.environ['OMP_NUM_THREADS'])"
-    monkeypatch.setattr(Job, "command", lambda job, device: [sys.executable, "-c", program])
-    assert run_jobs(alone(jobs), at_once=2) == []
-    assert [job.log.read_text() for job in jobs] == ["threads 3\n"] * 2
+# --- many jobs ---------------------------------------------------------------------------------------------
 
 
-def test_an_interruption_is_no_failure_to_tell_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It reaches the command itself, which says so; but the run is not done."""
-    jobs = plan(TWO, 1, tmp_path)
-    instead_of_training(monkeypatch, lambda command: 130 if "scope=all" in command else 1)
-    told: list[Work] = []
-    failed = run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: told.append(job))
-    assert [failure.job for failure in failed] == jobs
-    assert told == jobs[:1]
+def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = plan(TWO, 2, tmp_path)
+    started = run_inline(monkeypatch, lambda job, device: finish(job))
+    ended: list[Work] = []
+    assert run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: ended.append(job)) == []
+    assert started == ended == jobs
+    run_jobs(alone(jobs), device="cpu")
+    assert len(started) == 4
 
 
-def test_after_an_interruption_nothing_new_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    interrupted = threading.Event()
+@pytest.mark.parametrize("at_once", [1, 3, 9])
+def test_a_failure_stops_no_other_job(at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = plan(TWO, 2, tmp_path)
+    run_inline(monkeypatch, lambda job, device: "no luck" if job == jobs[1] else finish(job))
+    ended: list[tuple[Work, str | None]] = []
+    failures = run_jobs(alone(jobs), at_once=at_once, ended=lambda *both: ended.append(both))
+    assert failures == [(jobs[1], "no luck")]
+    assert ended == [(jobs[0], None), (jobs[1], "no luck"), (jobs[2], None), (jobs[3], None)]
 
-    class Pool(ThreadPoolExecutor):
-        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-            super().shutdown(wait=False, cancel_futures=cancel_futures)
-            interrupted.set()  # only now may the training under way end
-            super().shutdown(wait=wait)
 
-    def train(_: Sequence[str]) -> int:
-        return 0 if interrupted.wait(10) else 1
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_evaluations_follow_their_job_unless_it_failed(
+    at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = plan(TWO, 2, tmp_path)
+    chains = [[job, Evaluation(job, "link"), Evaluation(job, "intervals")] for job in jobs]
+    finish(jobs[1])  # trained, but not evaluated
 
-    def interrupt(_: Any) -> Any:
+    def run(work: Work, device: str) -> str | None:
+        if work == jobs[0] or work == chains[2][1]:
+            return "no luck"
+        finish(work) if isinstance(work, Job) else write_json(work.file, {})
+        return None
+
+    started = run_inline(monkeypatch, run)
+    failures = run_jobs(chains, at_once=at_once)
+    assert [failure.job for failure in failures] == [jobs[0], chains[2][1]]
+    assert {work.name for work in started} == {
+        work.name for work in (jobs[0], *chains[1][1:], *chains[2], *chains[3])
+    }
+    for chain in chains[1:]:  # an evaluation that fails does not stop the next one
+        assert [work for work in started if work in chain] == [w for w in chain if w != jobs[1]]
+
+
+def test_an_interrupt_ends_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(work: Work, device: str) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(working, "ThreadPoolExecutor", Pool)
-    monkeypatch.setattr(working, "as_completed", interrupt)
-    commands = instead_of_training(monkeypatch, train)
+    started = run_inline(monkeypatch, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_jobs([[job, Evaluation(job, "link")] for job in plan(TWO, 3, tmp_path)], device="cpu")
-    assert len(commands) <= 1  # not even what follows from the job under way
+        run_jobs(alone(plan(TWO, 3, tmp_path)), at_once=2)
+    assert len(started) == 1
+
+
+# --- in a worker as alone ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # for the workers
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_job_gives_the_same_numbers_as_a_training_alone(one_thread: None, tmp_path: Path) -> None:
+    """Bit for bit, although other models were trained in the same process before."""
+    stream = tiny_stream(edge_features=3)
+    rows = zip(stream.src, stream.dst, stream.t, *stream.edge_features.T, strict=True)
+    path = tmp_path / "tiny.csv"
+    path.write_text("src,dst,t,f1,f2,f3\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
+    reading = ReadOptions(bipartite=True)
+    settings = {**TINY, "epochs": 2, "dropout": 0.3}
+    base = Recipe(str(path), "contig", settings, reading=reading)
+    others = (
+        replace(base, model="tgn"),
+        replace(base, model="ctdne", settings={"dim": 6, "epochs": 1, "holdout": "paper"}),
+    )
+    jobs = plan([*others, base], 1, tmp_path / "runs")
+    evaluations = [Evaluation(jobs[-1], "recommend", {"candidates": 5}), Evaluation(jobs[-1], "link")]
+    assert run_jobs([[jobs[0]], [jobs[1]], [jobs[2], *evaluations]], device="cpu") == []
+    alone = fit(path, "contig", out=tmp_path / "alone", device="cpu", show=False, bipartite=True, **settings)
+    assert same_run(jobs[2].folder, tmp_path / "alone")
+    opened = Run.open(tmp_path / "alone", "cpu")
+    for one in evaluations:
+        assert one.result() == opened.evaluate(one.task, show=False, **one.options).as_dict()
+    assert alone.metrics.facts.hardware == Run.open(jobs[0].folder, "cpu").metrics.facts.hardware

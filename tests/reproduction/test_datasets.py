@@ -10,6 +10,7 @@ import pytest
 
 from contig.data.datasets import open_stream
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 from contig.reproduction import datasets
 from contig.reproduction.datasets import (
@@ -34,7 +35,7 @@ def test_a_truncated_dataset(bipartite: bool, tmp_path: Path, monkeypatch: pytes
         bipartite=bipartite,
     )
     real = open_stream
-    monkeypatch.setattr(datasets, "open_stream", lambda name, **o: whole if name == "x" else real(name, **o))
+    monkeypatch.setattr(datasets, "open_stream", lambda name, *o: whole if name == "x" else real(name, *o))
     dataset = open_dataset("x", 30, tmp_path)
     cut = dataset.stream
     assert (len(cut), cut.bipartite, dataset.truncated) == (30, bipartite, True)
@@ -46,7 +47,7 @@ def test_a_truncated_dataset(bipartite: bool, tmp_path: Path, monkeypatch: pytes
     assert whole.label is not None
     assert cut.label.tolist() == whole.label[:30].tolist()
     np.testing.assert_allclose(cut.edge_features, whole.edge_features[:30])  # type: ignore[arg-type, index]
-    again = open_stream(dataset.data, bipartite=dataset.reading == ("--bipartite",))
+    again = open_stream(dataset.data, reading=dataset.reading)
     assert again.fingerprint() == cut.fingerprint()  # the runs read the same events
     assert dataset.describe().startswith("first 30 events, ")
     assert open_dataset("x", 50, tmp_path).stream is whole
@@ -61,7 +62,7 @@ def test_datasets_with_a_fixed_number_of_nodes_last_longer(tmp_path: Path) -> No
     """All have as many events per day; the middle one is the named dataset itself."""
     middle = fixed_nodes_dataset(2000, 2000, tmp_path)
     named = growing_nodes_dataset(2000)
-    assert (middle.data, middle.reading) == (named.data, named.reading) == ("synthetic:2000", ())
+    assert (middle.data, middle.reading) == (named.data, named.reading) == ("synthetic:2000", ReadOptions())
     assert middle.stream.fingerprint() == named.stream.fingerprint()
     for events in (500, 8000):
         dataset = fixed_nodes_dataset(events, 2000, tmp_path)

@@ -39,8 +39,15 @@ def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.Mo
     assert peak_memory(GPU) == PeakMemory(bytes=11, of="tensors on the GPU")
 
 
-def test_a_cpu_has_nothing_to_reset(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[torch.device] = []
-    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", asked.append)
+@pytest.mark.skipif(not peaks.CLEAR_REFS.exists(), reason="only Linux can reset the peak of a process")
+def test_a_cpu_is_measured_from_the_start_of_the_training() -> None:
+    block = np.ones(30_000_000)
+    before = peak_memory(CPU).bytes
+    del block
     reset_peak(CPU)
-    assert asked == []
+    assert peak_memory(CPU).bytes < before - 200_000_000
+
+
+def test_a_system_that_cannot_reset_the_peak(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(peaks, "CLEAR_REFS", tmp_path / "no directory" / "clear_refs")
+    reset_peak(CPU)

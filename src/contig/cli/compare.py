@@ -80,7 +80,7 @@ def work_through(
 
     def ended(work: Work, reason: str | None) -> None:
         advance(1)
-        told = work.told() if reason is None else f"failed: {reason}"
+        told = work.outcome() if reason is None else f"failed: {reason}"
         console.notice(f"{next(count)} of {waiting}, {work.name}: {told}")
 
     try:
@@ -176,9 +176,8 @@ def compare(
     names = chosen_models(models, rules)
     chosen = parse_settings(settings or []) | ({} if epochs is None else {"epochs": str(epochs)})
     streams = {file: data.read_stream(file, reading) for file in dict.fromkeys(files)}
-    arguments = tuple(data.reading_arguments(reading))
     jobs = {
-        file: plan(lineup(file, stream, names, chosen, arguments), seeds, runs_in(out))
+        file: plan(lineup(file, stream, names, chosen, reading), seeds, runs_in(out))
         for file, stream in streams.items()
     }
     planned = [job for some in jobs.values() for job in some]

@@ -110,22 +110,6 @@ def parse_reading(**given: Any) -> ReadOptions:
     return ReadOptions(**given | {"features": _feature_columns(given.get("features"))})
 
 
-def reading_arguments(reading: ReadOptions) -> list[str]:
-    """Return the command line arguments that ``parse_reading`` turns into these options."""
-    arguments = []
-    for name, value in reading.as_dict().items():
-        if name == "bipartite":
-            arguments.append("--bipartite" if value else "--unipartite")
-            continue
-        if name == "features":
-            value = ",".join(map(str, value)) if isinstance(value, list) else "all" if value else "none"
-        arguments += [FLAGS.get(name, f"--{name}"), str(value)]
-    return arguments
-
-
-FLAGS = {"t": "--time", "data_dir": "--data-dir"}  # where the flag is not the field's name
-
-
 def _position_or_name(given: str | None) -> str | int | None:
     return int(given) if given is not None and given.isdecimal() else given
 

@@ -1,37 +1,38 @@
-"""Evaluations of trained runs: done once each, and kept as JSON beside the run."""
+"""Evaluations of trained runs: each is done once and stored as JSON in the folder of its run."""
 
 from __future__ import annotations
 
 import json
-import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from contig.errors import RunError
 from contig.experiments.jobs import Job
+from contig.files import write_json
+from contig.runs.run import Run
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One task asked of one run; ``options`` are those of ``contig evaluate``."""
+    """A task to evaluate a run on; ``options`` are those of ``Run.evaluate``."""
 
     job: Job
     task: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        return f"{self.question} of {self.job.name}"
+        return f"{self._stem} of {self.job.name}"
 
     @property
-    def question(self) -> str:
-        """The task and its options, as a file's name."""
-        return "-".join([self.task, *(value for _, value in self.options)])
+    def _stem(self) -> str:
+        return "-".join([self.task, *map(str, self.options.values())])
 
     @property
     def file(self) -> Path:
-        return self.job.folder / "evaluations" / f"{self.question}.json"
+        return self.job.folder / "evaluations" / f"{self._stem}.json"
 
     @property
     def done(self) -> bool:
@@ -41,24 +42,22 @@ class Evaluation:
     def log(self) -> Path:
         return self.job.log
 
-    def command(self, device: str) -> list[str]:
-        words = [word for name, value in self.options for word in (f"--{name}", value)]
-        return [
-            *(sys.executable, "-m", "contig", "evaluate", str(self.job.folder), "--task", self.task),
-            *("--device", device, "--out", str(self.file), *words),
-        ]
+    def run(self, device: str) -> None:
+        """Evaluate the run and store the result."""
+        run = Run.open(self.job.folder, device)
+        write_json(self.file, run.evaluate(self.task, **self.options).as_dict())
 
-    def told(self) -> str:
-        return "measured"
+    def outcome(self) -> str:
+        return "evaluated"
 
     def result(self) -> dict[str, Any] | None:
-        """What was measured; None where it has not been done."""
+        """Return the stored result; None where it is not done."""
         if not self.done:
             return None
         try:
             content: dict[str, Any] = json.loads(self.file.read_text("utf-8"))
         except ValueError as error:
             raise RunError(
-                f"{self.file} cannot be read ({error}); remove it, and it is measured again."
+                f"{self.file} cannot be read ({error}); delete it to evaluate the run again."
             ) from error
         return content

@@ -1,27 +1,30 @@
-"""Work to be done, trainings above all: planned over recipes and seeds, each in a process of its own."""
+"""Training jobs: planned over recipes and seeds, run by worker processes."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from threading import Event, Lock
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from contig.errors import ConfigError
+from contig.data.datasets import open_stream
+from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError, RunError
 from contig.experiments.identity import run_folder
 from contig.experiments.recipes import Recipe
+from contig.experiments.worker_process import Task
+from contig.experiments.workers import WorkerPool, sigterm_interrupts, threads_each
 from contig.models import model_class
+from contig.training.fit import fit, resume
+
+STREAMS_KEPT = 2  # by each worker, so that jobs on the same events read them once
 
 
-class Work(Protocol):
-    """What a command does in a process of its own, and leaves behind as a file."""
+class Work(Task, Protocol):
+    """A task that leaves its result in a file, and is done when the file exists."""
 
     @property
     def name(self) -> str: ...
@@ -29,20 +32,13 @@ class Work(Protocol):
     @property
     def done(self) -> bool: ...
 
-    @property
-    def log(self) -> Path:
-        """Where everything goes that the command says."""
-
-    def command(self, device: str) -> list[str]:
-        """The command that does it."""
-
-    def told(self) -> str:
-        """What came out, in a word."""
+    def outcome(self) -> str:
+        """The result in a word or two."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """One recipe with one seed, in a folder of its own."""
+    """The training of one recipe with one seed, in a folder of its own."""
 
     recipe: Recipe
     seed: int
@@ -60,38 +56,44 @@ class Job:
     def log(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}.log")
 
-    def command(self, device: str) -> list[str]:
-        """The command that trains it, or goes on with it."""
-        contig = [sys.executable, "-m", "contig"]
+    def run(self, device: str) -> None:
+        """Train, or resume a training that was interrupted."""
+        recipe = self.recipe
         if (self.folder / "config.json").exists():
-            return [*contig, "resume", str(self.folder), "--device", device]
-        settings = [part for k, v in self.recipe.settings.items() for part in ("--set", f"{k}={_text(v)}")]
-        return [
-            *(*contig, "train", self.recipe.data, "--model", self.recipe.model, "--seed", str(self.seed)),
-            *("--device", device, "--out", str(self.folder), *self.recipe.reading, *settings),
-        ]
+            resume(self.folder, device=device)
+        else:
+            events = _events(recipe.data, recipe.reading, recipe.fingerprint)
+            settings = {**recipe.settings, "seed": self.seed}
+            fit(events, recipe.model, out=self.folder, device=device, **settings)
 
-    def told(self) -> str:
-        found = json.loads((self.folder / "metrics.json").read_text())["transductive"]
-        return f"AP {100 * found['ap']:.2f}" if "ap" in found else "done"
+    def outcome(self) -> str:
+        metrics = json.loads((self.folder / "metrics.json").read_text("utf-8"))["transductive"]
+        return f"AP {100 * metrics['ap']:.2f}" if "ap" in metrics else "done"
 
 
-INTERRUPTED = "it was interrupted"
+@lru_cache(STREAMS_KEPT)
+def _events(data: str, reading: ReadOptions, fingerprint: str) -> EventStream:
+    """Read the events of a recipe; they must still be those it was planned for."""
+    stream = open_stream(data, reading)
+    if fingerprint and stream.fingerprint() != fingerprint:
+        raise RunError(f"The events of {data} have changed since this command started; start it again.")
+    return stream
+
 
 W = TypeVar("W", bound=Work)
 
 
 class Failure(NamedTuple, Generic[W]):
-    """Work that did not come to its end, and why."""
+    """Work that failed, and why."""
 
     job: W
     reason: str
 
 
 def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_code: bool = False) -> list[Job]:
-    """Every recipe with every seed, each in its folder of ``runs``; what is the same run counts once.
+    """Plan every recipe with every seed, each in its folder of ``runs``; identical runs are planned once.
 
-    A rule has one seed alone, as it draws nothing.
+    A heuristic has a single seed, because it draws no random numbers.
     """
     jobs = (
         Job(recipe, seed, run_folder(recipe, seed, runs, any_code))
@@ -102,14 +104,14 @@ def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_code: bool = Fal
 
 
 def runs_in(out: Path) -> Path:
-    """Where commands that make many runs keep them; those with the same ``out`` share them."""
+    """Return the folder of the runs in ``out``; commands with the same ``out`` share their runs."""
     if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; runs need a folder.")
+        raise ConfigError(f"--out {out} is a file; give a directory for the runs.")
     return out / "runs"
 
 
 def alone(jobs: Sequence[Job]) -> list[list[Work]]:
-    """Chains of one job each, for ``run_jobs``; a run that is named twice is done once."""
+    """Chains of one job each, for ``run_jobs``; a job that is listed twice runs once."""
     return [[job] for job in {job.folder: job for job in jobs}.values()]
 
 
@@ -120,81 +122,42 @@ def run_jobs(
     at_once: int = 1,
     ended: Callable[[Work, str | None], None] = lambda work, reason: None,
 ) -> list[Failure[Any]]:
-    """Do what is not done yet, ``at_once`` at a time; a training that was interrupted is gone on with.
+    """Run the work that is not done yet, ``at_once`` pieces at a time, and return the failures.
 
-    A chain is a job and what is asked of it afterwards, if the job itself went well. What fails keeps
-    nothing else from being done. Gives what failed. ``ended`` is told of everything that ends, with the
-    reason if it failed.
+    A chain is a job followed by its evaluations, which are skipped if the job fails. A failure stops nothing
+    else. ``ended`` is called after each piece of work, with the reason if it failed. Ctrl-C and SIGTERM stop
+    all work at its next checkpoint and raise ``KeyboardInterrupt``; running the same chains again resumes it.
     """
+    waiting = [chain for chain in chains if not all(work.done for work in chain)]
+    slots, shared = min(at_once, len(waiting)), iter(waiting)
+    queues = [_undone(shared) for _ in range(slots)]
+    running: dict[int, Work] = {}
     failures: list[Failure[Any]] = []
-    shared, stopping, telling = environment(at_once), Event(), Lock()
 
-    def work_along(chain: Sequence[Work]) -> None:
-        for work in chain:
-            if stopping.is_set():
-                return
-            if work.done:
-                continue
-            reason = _run(work, device, shared)
-            with telling:
+    def start_next(slot: int, reason: str | None = None) -> None:
+        work = queues[slot].send(reason)
+        if work is not None:
+            running[slot] = work
+            pool.start(slot, work, device)
+
+    with sigterm_interrupts(), WorkerPool(slots, threads_each(at_once)) as pool:
+        for slot in range(slots):
+            start_next(slot)
+        while running:
+            for slot, reason in pool.wait():
+                work = running.pop(slot)
                 if reason is not None:
                     failures.append(Failure(work, reason))
-                if reason != INTERRUPTED:  # Ctrl-C reaches all, and is told once
-                    ended(work, reason)
-            if reason is not None and work is chain[0]:
-                return
-
-    with ThreadPoolExecutor(max_workers=at_once) as pool:
-        futures = [pool.submit(work_along, c) for c in chains if not all(work.done for work in c)]
-        try:
-            for future in as_completed(futures):
-                future.result()
-        except BaseException:
-            stopping.set()  # what is under way ends; nothing new begins
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+                ended(work, reason)
+                start_next(slot, reason)
     return failures
 
 
-def environment(at_once: int) -> dict[str, str]:
-    """The environment of a training that shares the cores with others: each gets its part of the threads."""
-    given = dict(os.environ)
-    if at_once == 1:
-        return given
-    part = max(1, _cores() // at_once)
-    asked = given.get("OMP_NUM_THREADS", "")
-    return {**given, "OMP_NUM_THREADS": str(min(part, int(asked)) if asked.isdecimal() else part)}
-
-
-def _cores() -> int:
-    """The cores this process may use, where the system tells; else all there are."""
-    allowed = getattr(os, "sched_getaffinity", None)
-    return len(allowed(0)) if allowed else os.cpu_count() or 1
-
-
-def _run(job: Work, device: str, shared: dict[str, str]) -> str | None:
-    """Do a job; why it failed, if it did."""
-    job.log.parent.mkdir(parents=True, exist_ok=True)
-    with job.log.open("a+") as file:
-        begun = file.tell()
-        command = job.command(device)
-        code = subprocess.run(command, stdout=file, stderr=file, env=shared, check=False).returncode
-        if not code:
-            return None
-        file.seek(begun)
-        return _reason(code, file.read())
-
-
-def _reason(code: int, said: str) -> str:
-    """Why a command ended so: what it says itself, in its last lines."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    if code in (-signal.SIGINT, 130):
-        return INTERRUPTED
-    if code < 0:
-        return f"it was killed by signal {-code}" + (" (out of memory?)" if code == -9 else "")
-    return (errors or lines or [f"it ended with exit code {code} and said nothing"])[-1]
-
-
-def _text(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _undone(chains: Iterator[Sequence[Work]]) -> Generator[Work | None, str | None, None]:
+    """Yield the work of one chain after the other, then None; takes the reason why the last one failed."""
+    for chain in chains:
+        for work in chain:
+            reason = None if work.done else (yield work)
+            if reason is not None and work is chain[0]:
+                break
+    yield None

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.data.splits import chronological_split
 from contig.errors import ConfigError, unknown
 from contig.experiments.recipes import Recipe
@@ -34,15 +35,15 @@ def lineup(
     stream: EventStream,
     models: Sequence[str],
     settings: Mapping[str, Any],
-    reading: tuple[str, ...] = (),
+    reading: ReadOptions | None = None,
 ) -> list[Recipe]:
-    """Recipes for models on ``stream``, which is what ``data`` means when read with ``reading``'s words.
+    """Recipes for models on ``stream``, which ``data`` gives when read with ``reading``.
 
     A setting ``KEY`` holds for every model that has such an option, ``MODEL.KEY`` for that one. A rule
     that can forget is there twice: with an endless memory and with one as long as the test lasts.
     """
     _check_names(models, settings)
-    base = Recipe(data, reading=reading, fingerprint=stream.fingerprint())
+    base = Recipe(data, reading=reading or ReadOptions(), fingerprint=stream.fingerprint())
     span = span_of_test(stream)
     recipes = []
     for model in models:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 from contig.runs.config import RunConfig
 
@@ -26,7 +27,7 @@ class Recipe:
     settings: dict[str, Any] = field(default_factory=dict)
     variant: str = PLAIN
     file: str = ""  # the name of the file it comes from
-    reading: tuple[str, ...] = ()  # words of the command line that say how to read the data
+    reading: ReadOptions = ReadOptions()
     fingerprint: str = ""  # of the events, where they are known
 
     @property

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from contig.data.datasets import find_dataset, open_stream
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
 from contig.errors import ConfigError
 from contig.files import replacing
@@ -27,7 +28,7 @@ class StudyDataset:
     name: str  # the paper's name for it, where the paper uses it
     stream: EventStream
     data: str  # what the runs open: a name or a file
-    reading: tuple[str, ...] = ()  # options of the command line that the runs read it with
+    reading: ReadOptions = ReadOptions()
     truncated: bool = False
 
     @property
@@ -105,8 +106,8 @@ def fixed_nodes_dataset(events: int, middle: int, folder: Path) -> StudyDataset:
 
 def _saved(name: str, stream: EventStream, path: Path) -> StudyDataset:
     _write(stream, path)
-    side = "--bipartite" if stream.bipartite else "--unipartite"
-    return StudyDataset(name, open_stream(path, bipartite=stream.bipartite), str(path), (side,))
+    reading = ReadOptions(bipartite=stream.bipartite)
+    return StudyDataset(name, open_stream(path, reading), str(path), reading)
 
 
 def _write(stream: EventStream, path: Path) -> None:

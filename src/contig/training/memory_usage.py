@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -11,19 +12,23 @@ import torch
 from contig.runs.metrics import PeakMemory
 
 STATUS = Path("/proc/self/status")
+CLEAR_REFS = Path("/proc/self/clear_refs")  # writing 5 resets the peak to what is in use
 
 
 def reset_peak(device: torch.device) -> None:
-    """Measure from here on. On a CPU there is nothing to reset: its peak is that of the whole process."""
+    """Measure from here on; the peak of a process can be reset on Linux only."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
+    else:
+        with suppress(OSError):
+            CLEAR_REFS.write_text("5")
 
 
 def peak_memory(device: torch.device) -> PeakMemory:
     """Measure the peak.
 
     On a GPU what torch had allocated there since ``reset_peak``. On a CPU the resident set of the
-    process: interpreter, libraries and whatever came before in the same process count as well.
+    process, interpreter and libraries included: since ``reset_peak`` on Linux, elsewhere since its start.
     """
     if device.type == "cuda":
         return PeakMemory(bytes=torch.cuda.max_memory_allocated(device), of="tensors on the GPU")

@@ -65,9 +65,9 @@ class EvaluatedItem(Item):
     def models(self, study: Study) -> Sequence[str]:
         """Return the models it is measured on."""
 
-    def options(self) -> tuple[tuple[str, str], ...]:
-        """Return the options of the evaluation."""
-        return ()
+    def options(self) -> dict[str, Any]:
+        """Return the options of the evaluation, as for ``Run.evaluate``."""
+        return {}
 
     def plan(self, study: Study) -> list[Group]:
         return list(self._groups(study))

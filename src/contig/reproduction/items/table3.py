@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from contig.models import model_class
 from contig.reproduction.claims import Claim, best_claim
@@ -52,8 +52,8 @@ class Table3(EvaluatedItem):
         """Only models that learn have embeddings to classify by."""
         return [name for name in study.models if model_class(name).learns]
 
-    def options(self) -> tuple[tuple[str, str], ...]:
-        return (("seeds", str(self.decoders)),)
+    def options(self) -> dict[str, Any]:
+        return {"seeds": self.decoders}
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         found = _results(groups)

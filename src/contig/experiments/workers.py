@@ -1,0 +1,146 @@
+"""Worker processes: each runs many pieces of work, and one that dies fails only its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from types import TracebackType
+from typing import Any, Self, cast
+
+from contig.experiments.worker_process import Task, serve
+
+STOP_SECONDS = 30.0  # to save a checkpoint when interrupted, before a worker is killed
+
+
+class WorkerPool:
+    """A fixed number of slots, each with a worker process that starts when the slot is first used.
+
+    A worker is replaced after a failure: it may have died, and after some errors of a GPU its process
+    cannot use the GPU any more.
+    """
+
+    def __init__(self, slots: int, threads: int | None = None) -> None:
+        """``threads`` limits those of each worker; None leaves torch its default."""
+        self._threads = threads
+        self._workers: list[_Worker | None] = [None] * slots
+
+    def start(self, slot: int, work: Task, device: str) -> None:
+        """Start ``work`` in an idle slot."""
+        worker = self._workers[slot]
+        if worker is None or not worker.alive:
+            worker = self._workers[slot] = _Worker(self._threads)
+        worker.start(work, device)
+
+    def wait(self) -> list[tuple[int, str | None]]:
+        """Block until work ends; return the slots it ran in, and why it failed (or None)."""
+        busy = {w.connection: (i, w) for i, w in enumerate(self._workers) if w is not None and w.busy}
+        ready = [busy[cast("Connection[Any, Any]", connection)] for connection in wait(list(busy))]
+        return [(slot, self._collect(slot, worker)) for slot, worker in ready]
+
+    def _collect(self, slot: int, worker: _Worker) -> str | None:
+        reason = worker.result()
+        if reason is not None:
+            worker.kill()
+            self._workers[slot] = None
+        return reason
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End all workers; work under way is asked to save a checkpoint and stop."""
+        _stop([worker for worker in self._workers if worker is not None])
+
+
+class _Worker:
+    """One process, and the pipe to it."""
+
+    def __init__(self, threads: int | None) -> None:
+        context = get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self.process = context.Process(target=serve, args=(theirs, threads), daemon=True)
+        self.process.start()
+        theirs.close()  # else its end would stay open when the process dies
+        self.busy = False
+
+    @property
+    def alive(self) -> bool:
+        return self.process.is_alive()
+
+    def start(self, work: Task, device: str) -> None:
+        self.connection.send((work, device))
+        self.busy = True
+
+    def result(self) -> str | None:
+        """The reason that the process sent, or how it died."""
+        self.busy = False
+        try:
+            return cast("str | None", self.connection.recv())
+        except (EOFError, OSError):
+            self.process.join()
+            return _death(self.process.exitcode or 0)
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.join()
+        self.connection.close()
+
+
+def _death(code: int) -> str:
+    if code >= 0:
+        return f"its process exited with code {code}"
+    hint = " (out of memory?)" if code == -signal.SIGKILL else ""
+    return f"its process was killed by {signal.Signals(-code).name}{hint}"
+
+
+def _stop(workers: list[_Worker]) -> None:
+    """End processes: idle ones when their pipe closes, busy ones by SIGTERM, all after a while by SIGKILL."""
+    deadline = time.monotonic() + STOP_SECONDS
+    try:
+        for worker in workers:
+            if worker.busy:
+                worker.process.terminate()
+            worker.connection.close()
+        for worker in workers:
+            worker.process.join(max(0.0, deadline - time.monotonic()))
+    finally:  # also when a second Ctrl-C interrupts the waiting
+        for worker in workers:
+            worker.kill()
+
+
+def threads_each(workers: int) -> int | None:
+    """The threads of each worker when they share the cores; None where one worker has them all.
+
+    ``OMP_NUM_THREADS`` still limits them.
+    """
+    if workers == 1:
+        return None
+    share, limit = max(1, _cores() // workers), os.environ.get("OMP_NUM_THREADS", "")
+    return max(1, min(share, int(limit))) if limit.isdecimal() else share
+
+
+def _cores() -> int:
+    """The cores this process may use, where the system says; otherwise all cores."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+@contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C, so that interrupted work can save its checkpoints."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
