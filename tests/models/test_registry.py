@@ -190,15 +190,15 @@ def test_a_model_from_outside_trains_resumes_and_is_reopened(outside: Path, tmp_
 
     stream = tiny_stream()
     whole = contig.fit(stream, Rhythm, out=tmp_path / "whole", epochs=2, **SMALL)
-    assert whole.config.model == whole.metrics["model"] == "rhythm:Rhythm"
-    assert whole.metrics["parameters"] > 0
+    assert whole.config.model == whole.metrics.facts.model == "rhythm:Rhythm"
+    assert whole.metrics.parameters > 0
     contig.fit(stream, "rhythm:Rhythm", out=tmp_path / "part", epochs=1, **SMALL)
     contig.resume(tmp_path / "part", epochs=2, show=False)
     assert same_run(tmp_path / "part", tmp_path / "whole")
 
     reopened = contig.Run.open(tmp_path / "whole")
     assert isinstance(reopened.model, Rhythm)
-    assert reopened.evaluate("link")["transductive"] == whole.metrics["transductive"]
+    assert reopened.evaluate("link").result.transductive == whole.metrics.transductive
     assert len(reopened.recommend(reopened.stream.ids.labels[0], k=3)) == 3
 
 

@@ -1,4 +1,4 @@
-"""Every pair asked about at some times: what the tests of rules have in common."""
+"""Scores of every pair at several times, by a model and by hand: shared by the tests of heuristics."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ Expected = Callable[[int, int, float], float]  # the score of a source and a des
 
 
 def rows(stream: EventStream) -> list[Event]:
+    """List the events of a stream."""
     return list(zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True))
 
 
 def some_times(real: bool) -> Tensor:
-    """Whole times among those of ``EVENTS`` and after them; as real numbers, times between them too."""
+    """Times among and after those of ``EVENTS``; real-valued ones lie between them too."""
     times = torch.tensor([0, 3, 4, 9, 12], dtype=torch.float64 if real else torch.int64)
     return torch.cat([times, times + 0.5]) if real else times
 
 
-def ask(model: Model, history: History, times: Tensor) -> Tensor:
-    """Every source about every destination at each of the times, ``[times, nodes, nodes]``."""
+def scores(model: Model, history: History, times: Tensor) -> Tensor:
+    """Score every pair at each of the times, ``[times, nodes, nodes]``."""
     src = torch.arange(NODES).repeat(len(times))
     dst = torch.arange(NODES).repeat(len(src), 1)
     when = times.repeat_interleave(NODES)
@@ -43,7 +44,7 @@ def ask(model: Model, history: History, times: Tensor) -> Tensor:
 
 
 def by_hand(score: Expected, times: Tensor) -> Tensor:
-    """What ``ask`` must answer, one pair after the other."""
+    """Compute what ``scores`` must return, pair by pair."""
     return torch.tensor(
         [[[score(a, b, t) for b in range(NODES)] for a in range(NODES)] for t in times.tolist()],
         dtype=torch.float32,

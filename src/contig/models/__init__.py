@@ -4,11 +4,11 @@ from contig.models.contract import DataShape, EventBatch, Model
 from contig.models.registry import MODELS, model_class, model_name, model_names, register_model
 from contig.models.state import NodeState
 
-YARDSTICK = "edgebank"  # the rule that every model that learns must beat
+HEURISTIC_BASELINE = "edgebank"  # what every trained model should beat
 
 __all__ = [
+    "HEURISTIC_BASELINE",
     "MODELS",
-    "YARDSTICK",
     "DataShape",
     "EventBatch",
     "Model",

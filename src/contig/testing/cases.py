@@ -12,7 +12,7 @@ from torch import Tensor
 from contig.data.events import EventStream
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, NodeState, model_class, model_name
-from contig.models.heuristics.meetings import Heuristic
+from contig.models.heuristics.base import Heuristic
 from contig.options import set_options
 from contig.streaming.schedule import schedule
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from contig.models import YARDSTICK
+from contig.models import HEURISTIC_BASELINE
 from contig.runs.config import RunConfig, build_model
 from contig.tasks.link import LinkScorer, evaluation_negatives, link_report
 from contig.training.session import Session
@@ -38,15 +38,15 @@ def after_training(session: Session) -> Iterator[str]:
     smaller = _smaller_batches(session)
     batches = f"smaller batches (batch_size={smaller}), " if smaller else ""
     yield (
-        f"the heuristic {YARDSTICK} reaches a validation AP of {100 * baseline:.2f}, {session.config.model} "
-        f"only {100 * learned:.2f}; try {batches}more epochs and more patience"
+        f"the heuristic {HEURISTIC_BASELINE} reaches a validation AP of {100 * baseline:.2f}, "
+        f"{session.config.model} only {100 * learned:.2f}; try {batches}more epochs and more patience"
     )
 
 
 def baseline_ap(session: Session) -> float:
     """The heuristic's AP on the events and negatives by which the best epoch is chosen."""
     data, size = session.data, session.config.train.batch_size
-    model = build_model(RunConfig.of(YARDSTICK), data.stream).to(data.device)
+    model = build_model(RunConfig.of(HEURISTIC_BASELINE), data.stream).to(data.device)
     negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
     scores = LinkScorer(model, model.new_state(data.stream.num_nodes), data.history, size)(
         data.split.val, negative

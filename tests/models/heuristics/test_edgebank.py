@@ -1,4 +1,4 @@
-"""EdgeBank against a dictionary of meetings."""
+"""EdgeBank against a dictionary of the times of each pair."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.heuristics import EVENTS, NODES, NOW, WINDOWS, ask, by_hand, rows, some_times
+from support.heuristics import EVENTS, NODES, NOW, WINDOWS, by_hand, rows, scores, some_times
 from support.problems import Event, random_stream, shape_of, stream_of, tiny
 from torch import Tensor
 
@@ -17,12 +17,12 @@ from contig.models import Model
 
 
 def remembered(events: list[Event], src: int, dst: int, t: float, window: float | None) -> float:
-    """1 where some meeting of this very pair, in this direction, lies before ``t`` and in the window."""
-    meetings: dict[tuple[int, int], list[float]] = {}
+    """1 if the pair has an event, in this direction, before ``t`` and within the window."""
+    times: dict[tuple[int, int], list[float]] = {}
     for a, b, when in events:
-        meetings.setdefault((a, b), []).append(when)
+        times.setdefault((a, b), []).append(when)
     since = -np.inf if window is None else t - window
-    return float(any(since <= when < t for when in meetings.get((src, dst), [])))
+    return float(any(since <= when < t for when in times.get((src, dst), [])))
 
 
 def bank(stream: EventStream, window: float | None) -> Model:
@@ -39,15 +39,15 @@ def test_against_a_dictionary(
     events: list[Event], window: float | None, real_events: bool, real_queries: bool
 ) -> None:
     stream, times = stream_of(events, NODES, float_times=real_events), some_times(real_queries)
-    found = ask(bank(stream, window), History.from_stream(stream), times)
+    found = scores(bank(stream, window), History.from_stream(stream), times)
     assert torch.equal(found, expected(events, times, window))
 
 
 @pytest.mark.parametrize("window", [None, 10.0])
-def test_a_meeting_counts_strictly_after_it_happened(window: float | None) -> None:
+def test_an_event_counts_strictly_after_it_happened(window: float | None) -> None:
     stream = stream_of([(0, 1, NOW), (0, 1, NOW)], NODES)
     times = torch.tensor([NOW, NOW + 1, NOW + 10, NOW + 11])
-    found = ask(bank(stream, window), History.from_stream(stream), times)
+    found = scores(bank(stream, window), History.from_stream(stream), times)
     assert found[:, 0, 1].tolist() == [0.0, 1.0, 1.0, 1.0 if window is None else 0.0]
     assert found[:, 1, 0].tolist() == [0.0] * 4  # the direction matters
 
@@ -57,38 +57,38 @@ def test_a_window_is_exact_at_unix_seconds() -> None:
     events: list[Event] = [(0, 1, NOW), (1, 2, NOW + 3)]
     stream = stream_of(events, NODES)
     times = torch.arange(NOW + 1, NOW + 20)
-    found = ask(bank(stream, 10.5), History.from_stream(stream), times)
+    found = scores(bank(stream, 10.5), History.from_stream(stream), times)
     assert torch.equal(found, expected(events, times, 10.5))
     assert found[:, 0, 1].sum() == 10
 
 
 def test_only_the_events_of_the_history_are_known() -> None:
-    """A history of some events shares the columns of all; the others did not happen in it."""
+    """A history of some events shares the columns of all, but must not know the others."""
     stream = random_stream(1, num_nodes=NODES, events=30)
     chosen = np.flatnonzero(np.arange(30) % 3 == 0)
     history = History.from_stream(stream).only(chosen)
     assert torch.equal(history.event_indices(), torch.from_numpy(chosen))
     times = torch.tensor([5, 20, 1000])
     for window in (None, 8.0):
-        found = ask(bank(stream, window), history, times)
+        found = scores(bank(stream, window), history, times)
         assert torch.equal(found, expected([rows(stream)[i] for i in chosen], times, window))
 
 
-def test_a_growing_history_and_another_one_are_told_apart() -> None:
-    """What is kept between calls never outlives the history it was made of."""
+def test_the_index_follows_a_growing_history_and_a_change_of_history() -> None:
+    """An index that is kept between calls is never used for another history."""
     stream = random_stream(2, num_nodes=NODES, events=12)
     events = rows(stream)
     model, history = bank(stream, None), History.empty(NODES, time_dtype=torch.int64)
     times = torch.tensor([100, 200])
     for i, (src, dst, t) in enumerate(events):
-        assert torch.equal(ask(model, history, times), expected(events[:i], times, None))
+        assert torch.equal(scores(model, history, times), expected(events[:i], times, None))
         history.append(*(torch.tensor([x]) for x in (src, dst, t)))
-    assert torch.equal(ask(model, history, times), expected(events, times, None))
+    assert torch.equal(scores(model, history, times), expected(events, times, None))
     other = stream_of([(2, 3, 1)] * 12, NODES)  # as many events
-    found = ask(model, History.from_stream(other), times)
+    found = scores(model, History.from_stream(other), times)
     assert torch.equal(found, expected([(2, 3, 1)] * 12, times, None))
 
 
-def test_an_empty_history_knows_no_pair() -> None:
-    found = ask(bank(random_stream(0), 5.0), History.empty(NODES), torch.tensor([3.0]).double())
+def test_an_empty_history_scores_0() -> None:
+    found = scores(bank(random_stream(0), 5.0), History.empty(NODES), torch.tensor([3.0]).double())
     assert torch.equal(found, torch.zeros(1, NODES, NODES))

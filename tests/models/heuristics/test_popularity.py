@@ -1,4 +1,4 @@
-"""Popularity against a dictionary of everybody's events."""
+"""Popularity against a dictionary of the times of each node."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.heuristics import EVENTS, NODES, NOW, WINDOWS, Expected, ask, by_hand, rows, some_times
+from support.heuristics import EVENTS, NODES, NOW, WINDOWS, Expected, by_hand, rows, scores, some_times
 from support.problems import Event, random_stream, shape_of, stream_of, tiny
 
 from contig.data.events import EventStream
@@ -20,7 +20,7 @@ def popularity(stream: EventStream, window: float | None) -> Model:
 
 
 def counted(events: list[Event], window: float | None) -> Expected:
-    """How many events a destination has before ``t`` and in the window, one with itself counted once."""
+    """The number of a destination's events before ``t`` and within the window; a self-loop counts once."""
     times: dict[int, list[float]] = {v: [] for v in range(NODES)}
     for a, b, when in events:
         for v in {a, b}:
@@ -39,22 +39,22 @@ def test_against_a_dictionary(
     events: list[Event], window: float | None, real_events: bool, real_queries: bool
 ) -> None:
     stream, times = stream_of(events, NODES, float_times=real_events), some_times(real_queries)
-    found = ask(popularity(stream, window), History.from_stream(stream), times)
+    found = scores(popularity(stream, window), History.from_stream(stream), times)
     assert torch.equal(found, by_hand(counted(events, window), times))
 
 
 def test_an_event_counts_for_both_ends_strictly_after_it_happened() -> None:
-    """Two events of one time, and one of a node with itself."""
+    """Two events share a time, and one is a self-loop."""
     stream = stream_of([(0, 1, NOW), (2, 1, NOW), (1, 1, NOW + 2)], NODES)
-    found = ask(popularity(stream, None), History.from_stream(stream), torch.arange(NOW, NOW + 4))
+    found = scores(popularity(stream, None), History.from_stream(stream), torch.arange(NOW, NOW + 4))
     assert found[:, 4].tolist() == [[0, 0, 0, 0, 0], [1, 2, 1, 0, 0], [1, 2, 1, 0, 0], [1, 3, 1, 0, 0]]
-    assert torch.equal(found, found[:, :1].expand_as(found))  # whoever asks
+    assert torch.equal(found, found[:, :1].expand_as(found))  # for every source
 
 
 def test_a_window_is_exact_at_unix_seconds() -> None:
     stream = stream_of([(0, 1, NOW), (1, 2, NOW + 3)], NODES)
     times = torch.arange(NOW + 1, NOW + 20)
-    found = ask(popularity(stream, 10.5), History.from_stream(stream), times)
+    found = scores(popularity(stream, 10.5), History.from_stream(stream), times)
     assert torch.equal(found, by_hand(counted(rows(stream), 10.5), times))
     assert found[:, 0, 1].tolist() == [1] * 3 + [2] * 7 + [1] * 3 + [0] * 6
 
@@ -64,20 +64,20 @@ def test_only_the_events_of_the_history_are_known(window: float | None) -> None:
     stream = random_stream(1, num_nodes=NODES, events=30)
     chosen = np.flatnonzero(np.arange(30) % 3 == 0)
     history, times = History.from_stream(stream).only(chosen), torch.tensor([5, 20, 1000])
-    found = ask(popularity(stream, window), history, times)
+    found = scores(popularity(stream, window), history, times)
     assert torch.equal(found, by_hand(counted([rows(stream)[i] for i in chosen], window), times))
 
 
-def test_a_growing_history_is_counted_as_it_grows() -> None:
+def test_a_growing_history_is_counted_anew() -> None:
     stream = random_stream(2, num_nodes=NODES, events=12)
     model, history = popularity(stream, None), History.empty(NODES, time_dtype=torch.int64)
     times = torch.tensor([4, 200])
     for i, (src, dst, t) in enumerate(rows(stream)):
-        assert torch.equal(ask(model, history, times), by_hand(counted(rows(stream)[:i], None), times))
+        assert torch.equal(scores(model, history, times), by_hand(counted(rows(stream)[:i], None), times))
         history.append(*(torch.tensor([x]) for x in (src, dst, t)))
 
 
-def test_a_destination_nobody_has_heard_of_scores_0() -> None:
+def test_an_unseen_destination_scores_0() -> None:
     stream = stream_of([(0, 1, 2)], 2)
     model, history = popularity(stream, 3.0), History.from_stream(stream)
     src, time = torch.tensor([0]), torch.tensor([4])

@@ -1,1 +1,1 @@
-"""Baselines that learn nothing."""
+"""Heuristic baselines: models that score pairs by simple statistics of the past and learn nothing."""

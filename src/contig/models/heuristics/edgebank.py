@@ -1,8 +1,8 @@
-"""EdgeBank: a pair that met before will meet again.
+"""EdgeBank: pairs that interacted before will interact again.
 
-The rule of Poursafaei et al., "Towards better evaluation for dynamic link prediction" (2022): the
-score is 1 for a pair seen strictly before the query's time, else 0. With ``window`` the pair must
-have met within that long before. Nothing is learned; it is what learned models must beat.
+Poursafaei et al., "Towards better evaluation for dynamic link prediction" (2022): the score is 1 for a pair
+with an event strictly before the query's time, else 0. With ``window`` the event must lie within that time
+before the query.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from torch import Tensor
 
 from contig.history import History
-from contig.models.heuristics.meetings import PairHeuristic, WindowOptions
+from contig.models.heuristics.base import PairHeuristic, WindowOptions
 from contig.models.state import NodeState
 
 
 class EdgeBank(PairHeuristic):
-    """See the module's text."""
+    """EdgeBank: scores 1 for a pair that interacted before, else 0."""
 
     name = "edgebank"
     options = WindowOptions
@@ -24,7 +24,7 @@ class EdgeBank(PairHeuristic):
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         age = self.age(history, src, dst, times)
-        met = age.isfinite()
+        seen = age.isfinite()
         if self.opt.window is not None:
-            met = met & (age <= self.opt.window)
-        return met.float()
+            seen = seen & (age <= self.opt.window)
+        return seen.float()

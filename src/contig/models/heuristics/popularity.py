@@ -1,8 +1,8 @@
-"""Popularity: who met many will be met again, by whomever.
+"""Popularity: destinations with many events will get more, from any source.
 
-The score of a destination is the number of events it took part in, on either side, strictly before the
-query's time; with ``window`` only the events within that long before count. The source does not matter,
-so what a model gains over this rule is what it knows of the pair. Nothing is learned.
+The score of a destination is the number of its events, on either side, strictly before the query's time; with
+``window`` only those within that time before the query count. The source does not matter, so the margin of a
+model over this heuristic is what it knows about the pair.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from torch import Tensor
 
 from contig.history import History
-from contig.models.heuristics.meetings import Heuristic, WindowOptions
+from contig.models.heuristics.base import Heuristic, WindowOptions
 from contig.models.state import NodeState
 
 
 class Popularity(Heuristic):
-    """See the module's text."""
+    """Popularity: scores a destination by its number of past events."""
 
     name = "popularity"
     options = WindowOptions
@@ -24,8 +24,8 @@ class Popularity(Heuristic):
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         nodes, when = dst.flatten(), times.repeat_interleave(dst.shape[1])
-        met = history.count_before(nodes, when)
+        count = history.count_before(nodes, when)
         if self.opt.window is not None:
-            # in float64: an integer tensor less a Python float is float32, which loses seconds
-            met = met - history.count_before(nodes, when.double() - self.opt.window)
-        return met.view(dst.shape).float()
+            # in float64: an integer tensor minus a Python float is float32, which loses seconds
+            count = count - history.count_before(nodes, when.double() - self.opt.window)
+        return count.view(dst.shape).float()

@@ -1,9 +1,7 @@
-"""Recency: a pair that met lately will meet again soon.
+"""Recency: pairs that interacted recently will interact again soon.
 
-The score of a pair is ``1 / (1 + age)``, where ``age`` is the time since this source last met this
-destination strictly before the query's time, and 0 for a pair that never met. It puts pairs in the
-order in which they last met, the most recent first; among the pairs that EdgeBank remembers alike it
-tells who comes back. Nothing is learned; it is what learned models must beat.
+The score of a pair is ``1 / (1 + age)``, where ``age`` is the time since its last event strictly before the
+query's time, and 0 for a pair without any. It ranks pairs that EdgeBank scores alike by how recent they are.
 """
 
 from __future__ import annotations
@@ -13,17 +11,17 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from contig.history import History
-from contig.models.heuristics.meetings import PairHeuristic
+from contig.models.heuristics.base import PairHeuristic
 from contig.models.state import NodeState
 
 
 @dataclass(frozen=True)
 class RecencyOptions:
-    """There is nothing to choose: the order of the scores depends on no unit and no scale."""
+    """Recency has no options: the order of its scores depends on no unit and no scale."""
 
 
 class Recency(PairHeuristic):
-    """See the module's text."""
+    """Recency: scores a pair by how recently it last interacted."""
 
     name = "recency"
     options = RecencyOptions

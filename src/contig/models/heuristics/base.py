@@ -1,0 +1,71 @@
+"""The base class of heuristics, and of those that look at one pair."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from contig.errors import ConfigError
+from contig.history import History
+from contig.models.contract import DataShape, Model
+from contig.models.heuristics.pair_index import PairIndex
+from contig.models.state import NodeState
+from contig.options import option
+
+
+@dataclass(frozen=True)
+class WindowOptions:
+    """Options of a heuristic that can forget."""
+
+    window: float | None = option(
+        None,
+        "how long an event counts, in the stream's time unit; by default for ever",
+        above=0,
+        below=math.inf,
+    )
+
+
+class Heuristic(Model):
+    """A model without weights, state and embeddings: a subclass defines ``link`` and nothing else."""
+
+    learns = False
+    fixed_shapes = True  # a promise to contig.streaming.capture
+    resolution = 0.0  # counts and ages are exact
+
+    def __init__(self, options: Any, data: DataShape) -> None:
+        super().__init__()
+        self.opt = options
+
+    def embed(
+        self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        raise self._no_embeddings()
+
+    def score(self, src: Tensor, dst: Tensor) -> Tensor:
+        raise self._no_embeddings()
+
+    def rank(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        return super().rank(state, history, src, dst, times.expand(len(src)), as_of)
+
+    def _no_embeddings(self) -> ConfigError:
+        return ConfigError(
+            f"{self.name} is a heuristic: it scores pairs and has no embeddings. "
+            "Use a trained model, such as contig."
+        )
+
+
+class PairHeuristic(Heuristic):
+    """A heuristic that depends on when the source last met this destination, in this direction."""
+
+    _index: PairIndex | None = None
+
+    def age(self, history: History, src: Tensor, dst: Tensor, times: Tensor) -> Tensor:
+        """Return ``PairIndex.age``; the index is kept until the history grows or is another one."""
+        if self._index is None or not self._index.covers(history):
+            self._index = PairIndex(history)
+        return self._index.age(src, dst, times)
