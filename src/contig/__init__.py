@@ -19,10 +19,12 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from contig import layers, testing
+    from contig.data.catalogue import Dataset, register_dataset
     from contig.data.datasets import load_dataset, open_stream
     from contig.data.events import EventStream
     from contig.data.negatives import Negatives
-    from contig.data.readers import read_events
+    from contig.data.read_options import ReadOptions
+    from contig.data.readers import read_events, register_reader
     from contig.data.splits import Split, chronological_split
     from contig.data.synthetic import synthetic
     from contig.errors import ConfigError, ContigError, DataError, RunError
@@ -38,6 +40,7 @@ _HOME = {
     "ContigError": "errors",
     "DataError": "errors",
     "DataShape": "models",
+    "Dataset": "data.catalogue",
     "EventBatch": "models",
     "EventStream": "data.events",
     "History": "history",
@@ -45,6 +48,7 @@ _HOME = {
     "Negatives": "data.negatives",
     "Neighbors": "history",
     "NodeState": "models",
+    "ReadOptions": "data.read_options",
     "Recommendation": "runs.run",
     "Run": "runs.run",
     "RunError": "errors",
@@ -56,7 +60,9 @@ _HOME = {
     "open_stream": "data.datasets",
     "option": "options",
     "read_events": "data.readers",
+    "register_dataset": "data.catalogue",
     "register_model": "models",
+    "register_reader": "data.readers",
     "resume": "training.fit",
     "synthetic": "data.synthetic",
 }
@@ -67,6 +73,7 @@ __all__ = [
     "ContigError",
     "DataError",
     "DataShape",
+    "Dataset",
     "EventBatch",
     "EventStream",
     "History",
@@ -74,6 +81,7 @@ __all__ = [
     "Negatives",
     "Neighbors",
     "NodeState",
+    "ReadOptions",
     "Recommendation",
     "Run",
     "RunError",
@@ -87,7 +95,9 @@ __all__ = [
     "open_stream",
     "option",
     "read_events",
+    "register_dataset",
     "register_model",
+    "register_reader",
     "resume",
     "synthetic",
     "testing",

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import fields
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from matplotlib.image import imread
 from rich.console import Console
 from support.commands import Answer
 
-from contig import __version__, plots
+from contig import __version__, plots, registry
 from contig.cli import console, data
-from contig.data.datasets import DATASETS
+from contig.data.catalogue import DATASETS, Dataset, register_dataset
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.summary import summarise
@@ -33,7 +34,7 @@ T = [3, 10, 10, 21, 40]
 
 @pytest.fixture(autouse=True)
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty working folder, no data folder, an empty cache, no network, a wide terminal."""
+    """An empty working directory, no data directory, an empty cache, no network, a wide terminal."""
     monkeypatch.delenv("CONTIG_DATA", raising=False)
     monkeypatch.delenv("CONTIG_DEBUG", raising=False)
     for name in ("http_proxy", "https_proxy"):
@@ -48,7 +49,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def visits(bare: Path) -> Path:
-    """Five events in time order, with a column that nobody asked for."""
+    """Five events in time order, with a column that is not used."""
     table = {"src": SRC, "dst": DST, "t": T, "label": [0, 0, 1, 0, 0], "f1": [1.0] * 5, "mood": ["ok"] * 5}
     pq.write_table(pa.table(table), bare / "visits.parquet")
     return bare / "visits.parquet"
@@ -80,7 +81,7 @@ def test_json_is_the_summary_and_nothing_else(visits: Path) -> None:
     assert answer.err == f"note: {notice}\n"
 
 
-def test_people_read_the_same_numbers(visits: Path) -> None:
+def test_the_text_has_the_same_numbers(visits: Path) -> None:
     answer = Answer("inspect", visits)
     lines = [" ".join(line.split()) for line in answer.out.splitlines()]
     assert answer.code == 0
@@ -106,7 +107,7 @@ def test_people_read_the_same_numbers(visits: Path) -> None:
         assert line in lines, answer.out
 
 
-def test_unix_times_are_told_as_dates(bare: Path) -> None:
+def test_unix_times_are_shown_as_dates(bare: Path) -> None:
     (bare / "days.csv").write_text("src,dst,t\na,b,2020-09-13T12:26:40\nb,a,2020-10-13\n")
     text = " ".join(Answer("inspect", "days.csv").out.split())
     assert (
@@ -129,17 +130,17 @@ def test_unix_times_are_told_as_dates(bare: Path) -> None:
 def test_columns_can_be_named(options: list[str], expected: dict[str, Any], bare: Path) -> None:
     (bare / "own.csv").write_text("page,who,when,score\nx,ann,1,5\ny,bob,2,4\nx,bob,7,5\n")
     found = Answer("inspect", "own.csv", *options, "--json").json
-    told = {
+    shown = {
         "events": found["events"],
         "edge": found["features"]["edge"],
         "labels": found["labels"],
         "sources": found["ids"]["sources"],
         "bipartite": found["bipartite"],
     }
-    assert told | expected == told
+    assert shown | expected == shown
 
 
-def test_columns_can_be_counted_and_the_format_told(bare: Path) -> None:
+def test_columns_can_be_given_by_position_with_a_format(bare: Path) -> None:
     (bare / "own.log").write_text("x\t9\tann\ny\t8\tbob\nx\t7\tbob\n")
     options = ["--src", "2", "--dst", "0", "--time", "1", "--format", "tsv"]
     found = Answer("inspect", "own.log", *options, "--json").json
@@ -147,40 +148,42 @@ def test_columns_can_be_counted_and_the_format_told(bare: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "shown"),
     [
         (["--src", "1", "--dst", "0"], ["page1", "page2"]),
         (["--src", "dst", "--dst", "0"], ["page1", "page2"]),
         (["--src", "5"], ["ok"]),
     ],
 )
-def test_columns_with_names_can_be_counted_too(option: list[str], told: list[str], visits: Path) -> None:
-    assert Answer("inspect", visits, *option, "--json").json["ids"]["sources"] == told
+def test_named_columns_can_be_given_by_position_too(
+    option: list[str], shown: list[str], visits: Path
+) -> None:
+    assert Answer("inspect", visits, *option, "--json").json["ids"]["sources"] == shown
 
 
-def test_the_time_and_the_label_can_be_counted(visits: Path) -> None:
+def test_the_time_and_the_label_can_be_given_by_position(visits: Path) -> None:
     found = Answer("inspect", visits, "--time", "3", "--label", "2", "--features", "4", "--json").json
     assert (found["time"]["last"], found["features"]["edge"]) == (1, 1)
     assert found["labels"] == {"3": 1, "10": 2, "21": 1, "40": 1}
 
 
 @pytest.mark.parametrize(("word", "width"), [("all", 1), ("none", 0)])
-def test_features_are_taken_or_left(word: str, width: int, visits: Path) -> None:
+def test_features_are_taken_or_left_out(word: str, width: int, visits: Path) -> None:
     assert Answer("inspect", visits, "--features", word, "--json").json["features"]["edge"] == width
 
 
-def test_datasets_go_by_name(bare: Path) -> None:
+def test_datasets_are_used_by_name(bare: Path) -> None:
     found = Answer("inspect", "synthetic:321", "--json").json
     assert (found["events"], found["origin"], found["bipartite"]) == (321, "synthetic:321", True)
 
 
-def test_a_dataset_is_read_from_the_folder_named(visits: Path, tmp_path: Path) -> None:
+def test_a_dataset_is_read_from_the_given_directory(visits: Path, tmp_path: Path) -> None:
     streams = tmp_path / "streams"
     streams.mkdir()
     visits.rename(streams / "wikipedia.parquet")
     answer = Answer("inspect", "wikipedia", "--data-dir", streams, "--json")
     assert answer.json["events"] == 5
-    assert "not wikipedia as published: 5 events where 157,474 are expected" in answer.err
+    assert "not wikipedia as published: 5 events, expected 157,474" in answer.err
 
 
 def test_reading_options_are_parsed() -> None:
@@ -214,30 +217,30 @@ def test_every_reading_option_has_a_flag() -> None:
 # --- the figure ----------------------------------------------------------------------------------------
 
 
-def test_the_figure_is_written_beside_the_answer(visits: Path, bare: Path) -> None:
+def test_the_figure_is_saved_and_the_summary_printed(visits: Path, bare: Path) -> None:
     answer = Answer("inspect", visits, "--plot", "visits.png", "--json")
     assert answer.json["events"] == 5
-    assert "the figure is in visits.png" in answer.err
+    assert "figure saved to visits.png" in answer.err
     assert len(np.unique(imread(bare / "visits.png").reshape(-1, 4), axis=0)) > 20
 
 
 @pytest.mark.parametrize(
-    ("file", "told"),
+    ("file", "shown"),
     [
         ("src,dst\n1,2\n", "no column is called 't'"),
         ("src,dst,t\n1,2,x\n", "line 2"),
         ("src,dst,t\n", "a stream needs at least one"),
     ],
 )
-def test_a_bad_file_leaves_no_figure(file: str, told: str, bare: Path) -> None:
+def test_a_bad_file_leaves_no_figure(file: str, shown: str, bare: Path) -> None:
     (bare / "bad.csv").write_text(file)
     answer = Answer("inspect", "bad.csv", "--plot", "bad.png")
     assert (answer.code, answer.out) == (2, "")
-    assert told in answer.err
+    assert shown in answer.err
     assert [path.name for path in bare.iterdir()] == ["bad.csv"]
 
 
-def test_a_figure_that_cannot_be_written_is_refused_before_reading(
+def test_an_unknown_figure_format_is_rejected_before_reading(
     visits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(data, "read_stream", lambda *_, **__: pytest.fail("the file was read"))
@@ -276,13 +279,13 @@ def test_every_dataset_is_listed(tmp_path: Path) -> None:
         assert (entry["events"], entry["nodes"], entry["url"]) == (known.events, known.nodes, known.url)
         assert entry["edge_width"] == known.edge_width
     places = {name: (entry["place"], entry["path"]) for name, entry in found.items()}
-    assert places["wikipedia"] == ("folder", str(tmp_path / "streams" / "wikipedia.parquet"))
+    assert places["wikipedia"] == ("directory", str(tmp_path / "streams" / "wikipedia.parquet"))
     assert places["mooc"] == ("cache", str(tmp_path / "cache" / "mooc.csv"))
     assert places["reddit"] == ("missing", None)
-    assert places["synthetic"] == ("drawn", None)
+    assert places["synthetic"] == ("generated", None)
 
 
-def test_people_are_told_what_is_at_hand(tmp_path: Path) -> None:
+def test_the_listing_says_what_is_on_this_machine(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "mooc.csv").touch()
     out = Answer("datasets").out
@@ -290,16 +293,28 @@ def test_people_are_told_what_is_at_hand(tmp_path: Path) -> None:
     assert blocks["name"] == "name events nodes features labels"
     assert blocks["mooc"].startswith("mooc 411,749 7,144 4 yes ")
     assert blocks["enron"].startswith("enron 125,235 184 - no ")
-    assert f"here, in the cache: {tmp_path / 'cache' / 'mooc.csv'} http" in blocks["mooc"]
-    assert "not here; is downloaded when used http" in blocks["wikipedia"]
-    assert "not here; must be fetched by hand" in blocks["enron"]
-    assert "is drawn when used" in blocks["synthetic"]
+    assert f"cached: {tmp_path / 'cache' / 'mooc.csv'} http" in blocks["mooc"]
+    assert "not on this machine; downloaded when used http" in blocks["wikipedia"]
+    assert "not on this machine; must be obtained manually" in blocks["enron"]
+    assert "generated when used" in blocks["synthetic"]
 
 
-def test_a_folder_that_is_none_is_refused() -> None:
+def test_a_missing_directory_is_rejected() -> None:
     answer = Answer("datasets", "--data-dir", "nowhere")
     assert (answer.code, answer.out) == (2, "")
-    assert "'nowhere' is not a folder" in answer.err
+    assert "'nowhere' is not a directory" in answer.err
+
+
+def test_a_registered_dataset_is_listed_and_a_broken_one_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("broken", "no_such_package:DATASET", "contig.datasets")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "contig.datasets" else [])
+    monkeypatch.setattr(DATASETS, "_registered", dict(DATASETS._registered))
+    register_dataset(Dataset("visits", filename="visits.csv", description="of pages"))
+    answer = Answer("datasets")
+    assert "visits - - - yes of pages not on this machine; must be obtained manually" in " ".join(
+        answer.out.split()
+    )
+    assert "note: The dataset 'broken' cannot be loaded (No module named 'no_such_package')" in answer.err
 
 
 # --- errors and help -----------------------------------------------------------------------------------
@@ -312,25 +327,25 @@ def test_an_unknown_name_gets_a_suggestion() -> None:
     assert done.stderr.count("\n") == 1
 
 
-def test_a_traceback_is_shown_when_asked_for() -> None:
+def test_a_traceback_is_shown_in_debug_mode() -> None:
     done = program("inspect", "wikipedai", CONTIG_DEBUG="1")
     assert done.returncode == 1
     assert "Traceback" in done.stderr
     assert "ConfigError: Unknown dataset 'wikipedai'" in done.stderr
 
 
-def test_options_that_do_not_exist_are_refused(visits: Path) -> None:
+def test_unknown_options_are_rejected(visits: Path) -> None:
     answer = Answer("inspect", visits, "--jsno")
     assert (answer.code, answer.out) == (2, "")
     assert "--jsno" in answer.err
 
 
-def test_a_good_run_ends_with_0(visits: Path) -> None:
+def test_success_exits_with_0(visits: Path) -> None:
     done = program("inspect", str(visits), "--json")
     assert (done.returncode, json.loads(done.stdout)["nodes"]) == (0, 5)
 
 
-def test_an_interrupt_ends_with_130(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_exits_with_130(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -358,7 +373,7 @@ def test_help_gives_examples(command: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["inspect", "datasets"])
-def test_help_does_without_what_takes_long_to_load(command: str) -> None:
+def test_help_loads_no_heavy_package(command: str) -> None:
     code = (
         "import sys, contig.cli\n"
         f"try: contig.cli.app(['{command}', '--help'])\n"
@@ -374,7 +389,7 @@ def test_help_does_without_what_takes_long_to_load(command: str) -> None:
     )
 
 
-def test_the_log_is_quiet_again_after_a_command(visits: Path) -> None:
+def test_log_handlers_are_removed_after_a_command(visits: Path) -> None:
     log = logging.getLogger("contig")
     before = log.level, list(log.handlers)
     assert "ignored 1 column" in Answer("inspect", visits).err
@@ -385,7 +400,7 @@ def test_the_log_is_quiet_again_after_a_command(visits: Path) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_spinner_turns_only_where_somebody_watches(
+def test_a_spinner_is_shown_on_terminals_only(
     terminal: bool, visits: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     screen = io.StringIO()

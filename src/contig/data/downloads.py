@@ -1,7 +1,8 @@
-"""Files from the network: brought whole, one process at a time, kept with their checksum.
+"""Downloads that resume, run in one process at a time and are kept with their checksum.
 
-A download that breaks off stays in a folder ``partial`` beside its place, and the next one goes on
-from there, unless the server's file has changed. It gets its place once its reader has accepted it.
+An interrupted download stays in a directory ``partial`` beside its destination, and the next attempt
+resumes it, unless the server's file has changed. A file is moved to its destination once its reader has
+accepted it.
 """
 
 from __future__ import annotations
@@ -33,33 +34,33 @@ TIMEOUT = 30.0  # seconds without a byte
 ATTEMPTS = 5
 RETRY_PAUSE = 2.0  # seconds
 BLOCK = 1 << 18
-PASSING_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+RETRY_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 Content = TypeVar("Content")
 
 
 class Unreachable(Exception):
-    """The file cannot be had from the network now; the reason in words."""
+    """The file cannot be downloaded now; the message says why."""
 
 
 class _Interrupted(Exception):
-    """The transfer broke off; what has arrived is kept, and another attempt goes on from there."""
+    """The transfer was interrupted; what has arrived is kept, and another attempt resumes it."""
 
 
 def download(url: str, place: Path, read: Callable[[Path], Content]) -> Content:
-    """What ``read`` makes of the file at ``url``, which from then on lies at ``place``.
+    """Download ``url`` to ``place`` and return what ``read`` makes of it.
 
-    ``read`` refuses a file with a DataError, and the file is removed. Where another process has just
-    brought the file, that one is read. Raises Unreachable where the network does not give it, and
-    OSError where it cannot be kept.
+    If ``read`` raises a DataError, the file is removed. If another process has just downloaded the
+    file, that one is read. Raises Unreachable if the download fails, and OSError if the file cannot be
+    kept.
     """
-    part = place.parent / "partial" / place.name  # the full name, so that the reader knows its form
+    part = place.parent / "partial" / place.name  # the full name, so that its format can be detected
     part.parent.mkdir(parents=True, exist_ok=True)
     with _alone(part.with_name(f"{part.name}.lock")):
         if place.is_file():
             return read(place)
         log.info("downloading %s to %s", url, place.parent)
-        _bring(url, part)
+        _fetch(url, part)
         try:
             content = read(part)
         except DataError:
@@ -72,13 +73,11 @@ def download(url: str, place: Path, read: Callable[[Path], Content]) -> Content:
         return content
 
 
-def refuse_changed(place: Path) -> None:
-    """Refuse a download that no longer fits its checksum; files without one pass."""
+def reject_changed(place: Path) -> None:
+    """Reject a download that does not match its checksum any more; files without one pass."""
     record = _record(place)
     if record.is_file() and record.read_text().split()[:1] != [_sha256(place)]:
-        raise DataError(
-            f"{place} has changed since it was downloaded; delete it, and it is downloaded again."
-        )
+        raise DataError(f"{place} has changed since it was downloaded; delete it to download it again.")
 
 
 def _record(place: Path) -> Path:
@@ -92,7 +91,7 @@ def _sha256(path: Path) -> str:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """One process at a time: the others wait, as when all ranks of a training start together."""
+    """Let one process at a time through; when all ranks of a training start together, the others wait."""
     with lock.open("w") as file:
         if fcntl is not None:
             with suppress(OSError):  # a file system without locks
@@ -103,15 +102,15 @@ def _alone(lock: Path) -> Iterator[None]:
 # --- the transfer ------------------------------------------------------------------------------------
 
 
-def _bring(url: str, part: Path) -> None:
-    """Bring the whole file to ``part``, going on from what is there; several attempts."""
+def _fetch(url: str, part: Path) -> None:
+    """Download the whole file to ``part``, resuming what is there, in several attempts."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             return _transfer(url, part)
         except _Interrupted as error:
             if attempt == ATTEMPTS:
                 raise Unreachable(
-                    f"{error}; {ATTEMPTS} attempts, the next call goes on from there"
+                    f"{error}; gave up after {ATTEMPTS} attempts, the next call resumes"
                 ) from error
             log.info("%s: %s; trying again", url, error)
             time.sleep(RETRY_PAUSE)
@@ -126,7 +125,7 @@ def _transfer(url: str, part: Path) -> None:
         begin = _first_byte(response)
         if begin not in (0, have):
             _discard(part)
-            raise _Interrupted(f"the server sent bytes from {begin:,} on where {have:,} were asked for")
+            raise _Interrupted(f"the server sent bytes from {begin:,} on, but {have:,} were requested")
         length = response.headers.get("Content-Length")
         total = begin + int(length) if length and length.isdigit() else None
         _remember_version(response, part)
@@ -140,38 +139,38 @@ def _transfer(url: str, part: Path) -> None:
 
 
 def _request(url: str, part: Path, have: int) -> http.client.HTTPResponse | None:
-    """The server's answer, or None where it says that nothing is missing."""
+    """Return the server's response, or None if nothing is missing."""
     headers = {"User-Agent": "contig", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
         if _version(part).is_file():
             headers["If-Range"] = _version(part).read_text()
     try:
-        answer = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
-        assert isinstance(answer, http.client.HTTPResponse)
-        return answer
+        response = urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT)
+        assert isinstance(response, http.client.HTTPResponse)
+        return response
     except urllib.error.HTTPError as error:
         with error:
             if error.code == 416 and have:
-                _refuse_other_length(error, part, have)
+                _reject_other_length(error, part, have)
                 return None
-            told = f"the server answers {error.code} {error.reason}"
-            raise (_Interrupted if error.code in PASSING_STATUS else Unreachable)(told) from error
+            reason = f"the server answered {error.code} {error.reason}"
+            raise (_Interrupted if error.code in RETRY_STATUS else Unreachable)(reason) from error
     except urllib.error.URLError as error:
         raise Unreachable(f"no connection: {error.reason}") from error
     except (http.client.HTTPException, OSError) as error:
-        raise _Interrupted(f"no answer: {error!r}") from error
+        raise _Interrupted(f"no response: {error!r}") from error
 
 
-def _refuse_other_length(error: urllib.error.HTTPError, part: Path, have: int) -> None:
-    """Where the server has no bytes after those here, they are all of its file, or not of it."""
+def _reject_other_length(error: urllib.error.HTTPError, part: Path, have: int) -> None:
+    """Discard a partial file whose length is not that of the server's file."""
     if error.headers.get("Content-Range", "").rpartition("/")[2] != str(have):
         _discard(part)
-        raise _Interrupted("what was here does not fit the server's file and was removed") from error
+        raise _Interrupted("the partial file did not match the server's and was removed") from error
 
 
 def _first_byte(response: http.client.HTTPResponse) -> int:
-    """Where the body begins in the file: a server that ignores ranges answers 200 and sends it all."""
+    """Return where the body begins in the file; a server that ignores ranges sends all of it with 200."""
     found = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
     return int(found[1]) if response.status == 206 and found else 0
 
@@ -188,7 +187,7 @@ def _version(part: Path) -> Path:
 
 
 def _remember_version(response: http.client.HTTPResponse, part: Path) -> None:
-    """Keep what names this version of the file, so that a later attempt does not mix two."""
+    """Keep the identifier of this version of the file, so that a later attempt does not mix two."""
     tag = response.headers.get("ETag") or ""
     strong = tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified")
     if not strong:
@@ -205,7 +204,7 @@ def _discard(part: Path) -> None:
 
 @contextmanager
 def _progress(name: str, begin: int, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, nothing elsewhere; the function it gives is told how much has arrived."""
+    """Show a bar on a terminal, nothing elsewhere; the function advances it by a number of bytes."""
     if not sys.stderr.isatty():
         yield lambda size: None
         return

@@ -320,7 +320,7 @@ def test_jodie_without_its_header_is_refused(tmp_path: Path) -> None:
 def test_a_csv_with_a_long_first_row_is_not_taken_for_jodie(tmp_path: Path) -> None:
     path = tmp_path / "long.csv"
     path.write_text("src,dst,t\n1,2,3,4\n1,2,3\n")
-    with pytest.raises(DataError, match=r"long\.csv, line 2: 4 fields where 3 are expected"):
+    with pytest.raises(DataError, match=r"long\.csv, line 2: 4 fields, expected 3"):
         read_events(path)
 
 
@@ -712,9 +712,9 @@ def refusal(path: Any, **arguments: Any) -> str:
         ("3,1,12,0,heavy", ["column 'f1'", "'heavy'", "is not a number"]),
         ("3,1,12,0,", ["column 'f1'", "the feature is missing", "fill missing features"]),
         ("3,1,12,0,1e300", ["column 'f1'", "1e+300", "is not a finite float32", "scale"]),
-        ("3,1,12,0", ["4 fields where 5 are expected", "'3,1,12,0'", "complete the line or remove it"]),
-        ("3,1,12,0,0.75,9", ["6 fields where 5 are expected"]),
-        ("3", ["1 fields where 5 are expected", "'3'"]),
+        ("3,1,12,0", ["4 fields, expected 5", "'3,1,12,0'", "complete the line or remove it"]),
+        ("3,1,12,0,0.75,9", ["6 fields, expected 5"]),
+        ("3", ["1 fields, expected 5", "'3'"]),
     ],
 )
 @pytest.mark.parametrize("form", ["csv", "tsv", "gz", "jodie", "late"])
@@ -739,8 +739,8 @@ def test_a_bad_line_is_named(line: str, parts: list[str], form: str, tmp_path: P
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ("1 2", ["2 fields where 3 are expected"]),
-        ("1 2 3 4", ["4 fields where 3 are expected"]),
+        ("1 2", ["2 fields, expected 3"]),
+        ("1 2 3 4", ["4 fields, expected 3"]),
         ("1 2 later", ["column 't'", "'later'", "is not a time"]),
         ("1 2 inf", ["column 't'", "inf", "is not a time"]),
     ],
@@ -868,9 +868,9 @@ def test_ambiguous_columns_are_refused(tmp_path: Path) -> None:
             "src,dst,t\na,b,1\ncaf\u00e9,b,2\n".encode("latin-1"),
             "line 3: byte 0xe9 is not UTF-8",
         ),
-        ("empty.parquet", b"", "no Parquet file"),
-        ("text.parquet", b"src,dst,t\n1,2,3\n", "no Parquet file"),
-        ("short.parquet", b"PAR1PAR1", "no Parquet file"),
+        ("empty.parquet", b"", "not a Parquet file"),
+        ("text.parquet", b"src,dst,t\n1,2,3\n", "not a Parquet file"),
+        ("short.parquet", b"PAR1PAR1", "not a Parquet file"),
         ("empty.csv.gz", gzip.compress(b"", mtime=0), "the file is empty"),
         ("cut.csv.gz", gzip.compress(b"src,dst,t\n" + b"1,2,3\n" * 50, mtime=0)[:-5], "Truncated"),
         ("three.csv", b"user_id,item_id,timestamp,state_label,comma_separated_x\n1,2,3\n", "3 fields"),
@@ -903,7 +903,7 @@ def test_truncated_parquet_is_refused(tmp_path: Path) -> None:
 
 def test_empty_tables_and_folders_are_refused(tmp_path: Path) -> None:
     assert "no events" in refusal(seven().table().slice(0, 0))
-    assert "holds no .parquet file" in refusal(tmp_path)
+    assert "the directory has no .parquet file" in refusal(tmp_path)
     pq.write_table(seven().table().slice(0, 0), tmp_path / "none.parquet")
     assert "no events" in refusal(tmp_path)
 
@@ -921,7 +921,7 @@ def test_sources_and_options_of_the_wrong_kind(tmp_path: Path) -> None:
         read_events(as_csv(seven(), tmp_path), format="cvs")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="is for files"):
         read_events(seven().table(), format="csv")
-    with pytest.raises(ConfigError, match="is a folder"):
+    with pytest.raises(ConfigError, match="is a directory"):
         read_events(tmp_path, format="csv")
     with pytest.raises(ConfigError, match=r"features=\['f1'\]"):
         read_events(seven().table(), features="f1")

@@ -1,18 +1,20 @@
-"""Event streams from files and tables: Parquet, CSV, TSV, JODIE, SNAP and anything that speaks Arrow.
+"""Event streams from files and tables: Parquet, CSV, TSV, JODIE, SNAP and anything that exports Arrow.
 
-Columns are found by name, whatever their case; where several would do, the first in these lists wins:
+Columns are recognised by name, whatever their case; if several match, the first in these lists is used:
 
-- source: src, source, user, u, from, sender, each also with id or _id behind it;
+- source: src, source, user, u, from, sender, each also followed by id or _id;
 - destination: dst, destination, target, item, i, to, receiver, recipient, likewise;
 - time: t, ts, time, timestamp, datetime, date, unixtime, unix_time, event_time;
 - label: label, state_label, y;
-- features: a list column called features, edge_features or msg; else the numbered columns in their
+- features: a list column called features, edge_features or msg; otherwise the numbered columns in their
   order (f1, f_2, feat0, feature_3, edge_feat_4).
 
-Refusals name the place of the first fault: in text files the line, counted from 1 as editors do; in
-Parquet files and tables the row, counted from 0 as dataframes do.
+Error messages name the place of the first bad value: in text files the line, counted from 1 as editors
+do; in Parquet files and tables the row, counted from 0 as dataframes do.
 """
 
+from contig.data.readers.opened import OpenedTable
+from contig.data.readers.registry import READERS, Reader, register_reader
 from contig.data.readers.streams import read_events, require_features
 
-__all__ = ["read_events", "require_features"]
+__all__ = ["READERS", "OpenedTable", "Reader", "read_events", "register_reader", "require_features"]

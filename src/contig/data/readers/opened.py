@@ -13,8 +13,6 @@ from contig.data.columns import ARROW_ERRORS, Column, is_list
 from contig.data.validation import EventColumns, no_events, validate_columns
 from contig.errors import DataError
 
-FORMATS = ("parquet", "csv", "tsv", "jodie", "snap")
-
 READ_ERRORS = (*ARROW_ERRORS, OSError, EOFError, MemoryError, csv.Error)
 
 

@@ -1,4 +1,4 @@
-"""Parquet files, one or a folder of them."""
+"""Parquet files, one or a directory of them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,44 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contig.data.columns import is_text
+from contig.data.read_options import ReadOptions
 from contig.data.readers.names import listed
 from contig.data.readers.opened import OpenedTable, Roles, list_columns, read_errors
 from contig.errors import DataError
 
 SUFFIXES = (".parquet", ".pq", ".parq")
 MAGIC = b"PAR1"
-_CURE = "it is damaged or no Parquet file: write or download it again."
+_ADVICE = "it is damaged or not a Parquet file: write or download it again."
 
 
-def open_folder(folder: Path) -> OpenedTable:
-    files = sorted(p for p in folder.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
+def is_parquet(path: Path) -> bool:
+    with path.open("rb") as file:
+        return path.suffix in SUFFIXES or file.read(len(MAGIC)) == MAGIC
+
+
+def open_parquet(path: Path, reading: ReadOptions) -> OpenedTable:
+    """Open a Parquet file, or a directory of files that hold one stream, in the order of their names."""
+    if not path.is_dir():
+        return _open_files([path], path)
+    files = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
     if not files:
         raise DataError(
-            f"{folder}: the folder holds no .parquet file; name a file, or a folder of Parquet files."
+            f"{path}: the directory has no .parquet file; give a file, or a directory of Parquet files."
         )
-    return open_parquet(files, folder)
+    return _open_files(files, path)
 
 
-def open_parquet(paths: Sequence[Path], origin: Path) -> OpenedTable:
-    """Files that hold one stream, one after the other; the first says which columns there are."""
+def _open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
+    """Open files that hold one stream; the first decides which columns there are."""
     counts, schemas = [], []
     for path in paths:
-        with read_errors(path, _CURE), pq.ParquetFile(path) as file:
+        with read_errors(path, _ADVICE), pq.ParquetFile(path) as file:
             counts.append(file.metadata.num_rows)
             schemas.append(file.schema_arrow)
     ends, schema = np.cumsum(counts), schemas[0]
-    twice = [name for name in schema.names if schema.names.count(name) > 1]
-    if twice:  # Parquet columns are asked for by name
-        raise DataError(f"{paths[0]}: two columns are called {twice[0]!r}; rename one of them.")
+    duplicates = [name for name in schema.names if schema.names.count(name) > 1]
+    if duplicates:  # Parquet columns are selected by name
+        raise DataError(f"{paths[0]}: two columns are called {duplicates[0]!r}; rename one of them.")
 
     def load(roles: Roles) -> pa.Table:
         names = [schema.names[i] for i in roles.positions]
@@ -54,17 +63,17 @@ def open_parquet(paths: Sequence[Path], origin: Path) -> OpenedTable:
 
 
 def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
-    """These columns of one file, in this order; the first two are the ids."""
+    """Read these columns of one file, in this order; the first two are the ids."""
     missing = [name for name in names if name not in schema.names]
     if missing:
         raise DataError(
-            f"{path}: there is no column {missing[0]!r} as in the folder's first file; "
+            f"{path}: there is no column {missing[0]!r} as in the directory's first file; "
             f"it has {listed(schema.names)}. Give all files the same columns."
         )
     coded = [name for name in names[:2] if is_text(schema.types[schema.names.index(name)])]
     options = {"read_dictionary": coded, "page_checksum_verification": True}
-    with read_errors(path, _CURE), pq.ParquetFile(path, **options) as file:
-        # pyarrow reads a dot as a path into a struct, so such names cannot be asked for one by one
+    with read_errors(path, _ADVICE), pq.ParquetFile(path, **options) as file:
+        # pyarrow reads a dot as a path into a struct, so such names cannot be selected one by one
         table = file.read(columns=None if any("." in name for name in names) else list(names))
         table = table.select([table.column_names.index(name) for name in names])
         table.validate()

@@ -1,25 +1,24 @@
-"""Reading events: open the source, find its columns, check them, build the stream."""
+"""Event streams from files and tables: open, find the columns, validate them, build the stream."""
 
 from __future__ import annotations
 
 import difflib
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions
-from contig.data.readers import parquet
-from contig.data.readers.opened import FORMATS, OpenedTable, Roles, read_errors
+from contig.data.readers.detection import detect_format
+from contig.data.readers.opened import OpenedTable, Roles, read_errors
+from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.readers.tables import open_table
-from contig.data.readers.text import open_text
-from contig.errors import ConfigError, DataError, unknown
+from contig.errors import ConfigError, DataError
 
 log = logging.getLogger("contig")
-
-GZIP_MAGIC = b"\x1f\x8b"
 
 
 def read_events(
@@ -30,7 +29,7 @@ def read_events(
     ``source`` is a path, or any object that exports an Arrow stream (a pandas or polars frame, a
     DuckDB relation, a pyarrow table or reader). ``options`` are the fields of ``ReadOptions``
     (``src="who", t="when"``) and override those of ``reading``. Columns that are not named are
-    recognised by their names (see the package's list). Text files may be compressed with gzip.
+    recognised by their names (see ``contig.data.readers``). Text files may be compressed with gzip.
 
     Dates become Unix seconds (without a time zone they count as UTC); integer times stay int64 and
     fractional ones float64. Columns that are neither named nor recognised are ignored with a notice;
@@ -40,13 +39,18 @@ def read_events(
     """
     reading = (reading or ReadOptions()).updated(**options)
     opened = _open(source, reading)
+    stream = opened if isinstance(opened, EventStream) else _build(opened, reading)
+    return require_features(stream) if reading.features is True else stream
+
+
+def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
+    """Find the columns of a table, validate them and make the stream."""
     roles = find_roles(opened, reading)
     with read_errors(opened.origin, "check the file or write it again."):
         columns = opened.columns(roles, opened.load(roles))
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
-    stream = _with_notice(stream, opened, roles)
-    return require_features(stream) if reading.features is True else stream
+    return _with_notice(stream, opened, roles)
 
 
 def require_features(stream: EventStream) -> EventStream:
@@ -59,40 +63,38 @@ def require_features(stream: EventStream) -> EventStream:
     return stream
 
 
-def _open(source: Any, reading: ReadOptions) -> OpenedTable:
-    if reading.format is not None and reading.format not in FORMATS:
-        raise ConfigError(unknown("format", str(reading.format), FORMATS))
-    if isinstance(source, str | Path):
-        with read_errors(source, "check the path and that it may be read."):
-            return _open_path(Path(source), reading)
+def _open(source: Any, reading: ReadOptions) -> OpenedTable | EventStream:
+    if isinstance(source, str | os.PathLike):
+        with read_errors(source, "check the path and its permissions."):
+            return _open_path(Path(source).expanduser(), reading)
     if hasattr(source, "__arrow_c_stream__"):
         if reading.format is not None:
             raise ConfigError(f"format={reading.format!r} is for files; omit it when reading a table.")
         return open_table(source)
     raise DataError(
         f"Cannot read events from a {type(source).__name__}; give a path, or a table that exports an Arrow "
-        "stream (pandas, polars, DuckDB, pyarrow). For plain arrays there is EventStream.from_arrays."
+        "stream (pandas, polars, DuckDB, pyarrow). For plain arrays use EventStream.from_arrays."
     )
 
 
-def _open_path(path: Path, reading: ReadOptions) -> OpenedTable:
-    format = reading.format
-    if path.is_dir():
-        if format not in (None, "parquet"):
-            raise ConfigError(f"{path} is a folder, and format={format!r} is read from files; name one.")
-        return parquet.open_folder(path)
+def _open_path(path: Path, reading: ReadOptions) -> OpenedTable | EventStream:
     if not path.exists():
-        raise DataError(f"{path}: there is no such file or folder.{_near_files(path)}")
-    with path.open("rb") as file:
-        magic = file.read(4)
-    if format is None and (magic == parquet.MAGIC or path.suffix in parquet.SUFFIXES):
-        format = "parquet"
-    if format == "parquet":
-        return parquet.open_parquet([path], path)
-    return open_text(path, format, gzipped=magic.startswith(GZIP_MAGIC), positional=reading.positional)
+        raise DataError(f"{path}: no such file or directory.{_similar_files(path)}")
+    if path.is_dir() and reading.format in TEXT_FORMATS:
+        raise ConfigError(f"{path} is a directory; format={reading.format!r} is for files.")
+    format = reading.format or detect_format(path)
+    found = READERS[format](path, reading)
+    if isinstance(found, OpenedTable | EventStream):
+        return found
+    if hasattr(found, "__arrow_c_stream__"):
+        return open_table(found, str(path))
+    raise ConfigError(
+        f"The reader {format!r} returned a {type(found).__name__}; expected an EventStream or a table that "
+        "exports an Arrow stream."
+    )
 
 
-def _near_files(path: Path) -> str:
+def _similar_files(path: Path) -> str:
     siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
     near = difflib.get_close_matches(path.name, siblings, n=3, cutoff=0.6)
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else " Check the path."

@@ -10,9 +10,10 @@ from contig.data.columns import row_place
 from contig.data.readers.opened import OpenedTable, list_columns, read_errors
 
 
-def open_table(table: Any) -> OpenedTable:
+def open_table(table: Any, origin: str | None = None) -> OpenedTable:
+    """Load a table; ``origin`` names it in messages, by default its type (``pandas DataFrame``)."""
     kind = type(table)
-    origin = f"{kind.__module__.partition('.')[0].lstrip('_')} {kind.__name__}"
+    origin = origin or f"{kind.__module__.partition('.')[0].lstrip('_')} {kind.__name__}"
     with read_errors(origin, "give every column one type."):
         rows = pa.RecordBatchReader.from_stream(table).read_all()
     return OpenedTable(

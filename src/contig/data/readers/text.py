@@ -1,13 +1,10 @@
-"""Text files: CSV, TSV, JODIE and SNAP, read fast and, where that fails, line by line to say why."""
+"""Text formats: CSV, TSV, JODIE and SNAP, read fast and, if that fails, line by line to say why."""
 
 from __future__ import annotations
 
 import csv
-import io
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,118 +12,91 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from contig.data.columns import is_text, shortened
-from contig.data.readers.detection import (
-    BYTE_ORDER_MARK,
-    SNAP_COLUMNS,
-    jodie_names,
-    open_bytes,
-    read_head,
-    sniff,
-)
+from contig.data.read_options import ReadOptions
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
+from contig.data.readers.text_file import TextFile, leading_blanks, read_head
 from contig.data.validation import is_number, no_events
 from contig.errors import DataError
 
-BLOCK_BYTES = 1 << 22  # what one thread parses at a time: larger gains nothing, smaller leaves many chunks
+JODIE_COLUMNS = ("user_id", "item_id", "timestamp", "state_label")
+SNAP_COLUMNS = ("src", "dst", "t")
 MISSING_WORDS = set(arrow_csv.ConvertOptions().null_values)
+CHECKED_ROWS = 100  # at the top of a file, for ids that only look like numbers
+
+Rows = Sequence[Sequence[str]]
 
 
-def open_text(path: Path, format: str | None, *, gzipped: bool, positional: bool) -> OpenedTable:
-    """A text file; ``positional`` says that it has no header."""
-    head = read_head(path, gzipped)
-    blank = next(i for i, line in enumerate(head) if line.strip())  # lines before the first that is not
-    form = format or sniff(path, head[blank:])
-    if form == "snap":
-        return _open_snap(path, gzipped, head)
-    delimiter = "\t" if form == "tsv" else ","
-    rows = [fields for fields in csv.reader(head[blank:], delimiter=delimiter) if fields]
-    if form == "jodie":
-        names = jodie_names(path, blank + 1, rows)
-        return _source(TextFile(path, gzipped, delimiter, blank + 1, len(names)), names, rows[1:])
-    if positional:
-        names = [str(i) for i in range(len(rows[0]))]
-        text = TextFile(path, gzipped, delimiter, blank, len(names))
-        return _source(text, names, rows, has_header=False)
-    names = [name.strip() for name in rows[0]]
-    return _source(TextFile(path, gzipped, delimiter, blank + 1, len(names)), names, rows[1:])
+def open_csv(path: Path, reading: ReadOptions) -> OpenedTable:
+    """Open a comma-separated file; it has no header if columns are given by position."""
+    return _open_separated(path, ",", reading)
 
 
-def _open_snap(path: Path, gzipped: bool, head: Sequence[str]) -> OpenedTable:
-    rows = [fields for line in head if (fields := line.split()) and not fields[0].startswith("#")]
+def open_tsv(path: Path, reading: ReadOptions) -> OpenedTable:
+    """Open a tab-separated file; it has no header if columns are given by position."""
+    return _open_separated(path, "\t", reading)
+
+
+def open_jodie(path: Path, reading: ReadOptions) -> OpenedTable:
+    """Open a JODIE file: user, item, time, label and features, under a header that names no feature."""
+    head = read_head(path)
+    blank, rows = _split_rows(head, ",")
+    names = _jodie_names(path, blank + 1, rows)
+    return _open(TextFile(path, ",", blank + 1, len(names)), names, rows[1:])
+
+
+def open_snap(path: Path, reading: ReadOptions) -> OpenedTable:
+    """Open a SNAP file: source, destination and time between blanks, and comments after #."""
+    rows = [fields for line in read_head(path) if (fields := line.split()) and not fields[0].startswith("#")]
     if not rows:
         raise no_events(path)
     width = len(rows[0])
     names = SNAP_COLUMNS if width == len(SNAP_COLUMNS) else [str(i) for i in range(width)]
-    return _source(TextFile(path, gzipped, None, 0, width), names, rows, has_header=False)
+    return _open(TextFile(path, None, 0, width), names, rows, has_header=False)
 
 
-@dataclass(frozen=True)
-class TextFile:
-    """A text file, its form known: the fast reader and the slow one that finds line numbers."""
+def _open_separated(path: Path, delimiter: str, reading: ReadOptions) -> OpenedTable:
+    blank, rows = _split_rows(read_head(path), delimiter)
+    if reading.positional:
+        names = [str(i) for i in range(len(rows[0]))]
+        return _open(TextFile(path, delimiter, blank, len(names)), names, rows, has_header=False)
+    names = [name.strip() for name in rows[0]]
+    return _open(TextFile(path, delimiter, blank + 1, len(names)), names, rows[1:])
 
-    path: Path
-    gzipped: bool
-    delimiter: str | None  # None: any run of blanks, and # starts a comment line
-    skip: int  # lines before the first event
-    width: int
 
-    def read(self, columns: Sequence[int], types: Mapping[int, pa.DataType]) -> pa.Table:
-        """These columns as a table; what has no type is inferred over the whole file."""
-        data = open_bytes(self.path, self.gzipped)
-        return arrow_csv.read_csv(
-            data if self.delimiter else pa.BufferReader(_single_blanks(data.read())),
-            read_options=arrow_csv.ReadOptions(
-                column_names=[str(i) for i in range(self.width)],
-                skip_rows=self.skip,
-                block_size=BLOCK_BYTES,
-            ),
-            parse_options=arrow_csv.ParseOptions(
-                delimiter=self.delimiter or " ", quote_char='"' if self.delimiter else False
-            ),
-            convert_options=arrow_csv.ConvertOptions(
-                include_columns=[str(i) for i in columns],
-                column_types={str(i): kind for i, kind in types.items()},
-            ),
+def _split_rows(head: Sequence[str], delimiter: str) -> tuple[int, list[list[str]]]:
+    """Return the number of leading blank lines, and the fields of the other lines."""
+    blank = leading_blanks(head)
+    return blank, [fields for fields in csv.reader(head[blank:], delimiter=delimiter) if fields]
+
+
+def _jodie_names(path: Path, line: int, rows: Rows) -> list[str]:
+    """Name the columns of a JODIE file; ``rows`` are its first, and the header is at ``line``."""
+    header, *events = rows
+    if all(is_number(name) for name in header):
+        raise DataError(
+            f"{path}, line {line}: this is an event where JODIE files have a header; add a header "
+            "line, or give format='csv' and the columns by position."
         )
-
-    def lines(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number (from 1) and fields of every row, one by one."""
-        with open_bytes(self.path, self.gzipped) as raw:
-            text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="backslashreplace", newline="")
-            if self.delimiter is None:
-                rows = enumerate((line.split() for line in text), start=1)
-                yield from ((n, fields) for n, fields in rows if fields and not fields[0].startswith("#"))
-                return
-            reader = csv.reader(islice(text, self.skip, None), delimiter=self.delimiter)
-            first = self.skip + 1
-            for fields in reader:
-                if fields:
-                    yield first, fields
-                first = self.skip + reader.line_num + 1
-
-    def place(self, row: int) -> str:
-        """Where an event stands: its line, where that can be found."""
-        try:
-            line = next(islice(self.lines(), row, None))[0]
-        except (StopIteration, *READ_ERRORS):
-            return f"{self.path}, event {row + 1}"
-        return f"{self.path}, line {line}"
+    if not events:
+        raise no_events(path)
+    width = len(events[0])
+    if width < len(JODIE_COLUMNS):
+        raise DataError(
+            f"{path}: the first event has {width} fields ({shortened(repr(','.join(events[0])))}); a JODIE "
+            "file has user, item, time, label and then features. For another layout give format='csv' and "
+            "the columns."
+        )
+    features = [f"f{i}" for i in range(1, width - len(JODIE_COLUMNS) + 1)]
+    if len(features) == 1 and not any("".join(row[4:]).strip() for row in events):
+        features = [""]  # a trailing comma, not a feature
+    return [*JODIE_COLUMNS, *features]
 
 
-def _single_blanks(data: bytes) -> bytes:
-    """Whitespace-separated lines with one blank between fields and no comments."""
-    if b"#" in data:
-        data = re.sub(rb"(?m)^[ \t]*#[^\r\n]*", b"", data)
-    data = data.removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n").replace(b"\t", b" ")
-    while b"  " in data:
-        data = data.replace(b"  ", b" ")
-    return data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+# --- loading -----------------------------------------------------------------------------------------
 
 
-def _source(
-    text: TextFile, names: Sequence[str], rows: Sequence[Sequence[str]], *, has_header: bool = True
-) -> OpenedTable:
-    """The file as a source; ``rows`` are its first events."""
+def _open(text: TextFile, names: Sequence[str], rows: Rows, *, has_header: bool = True) -> OpenedTable:
+    """Describe the file as a table; ``rows`` are its first events."""
 
     def load(roles: Roles) -> pa.Table:
         try:
@@ -138,11 +108,11 @@ def _source(
     return opened
 
 
-def _load(text: TextFile, roles: Roles, rows: Sequence[Sequence[str]]) -> pa.Table:
+def _load(text: TextFile, roles: Roles, rows: Rows) -> pa.Table:
     ids = (roles.src, roles.dst)
     only_features = [i for i in roles.features if i not in (*ids, roles.t, roles.label)]
     types = dict.fromkeys(only_features, pa.float64())
-    types |= {i: pa.string() for i in ids if _holds_text(rows[:100], i)}
+    types |= {i: pa.string() for i in ids if _holds_text(rows[:CHECKED_ROWS], i)}
     table = text.read(roles.positions, types)
     misread = [i for i in ids if _loses_ids(table.column(str(i)))]
     if not misread:
@@ -150,8 +120,8 @@ def _load(text: TextFile, roles: Roles, rows: Sequence[Sequence[str]]) -> pa.Tab
     return text.read(roles.positions, types | dict.fromkeys(misread, pa.string()))
 
 
-def _holds_text(rows: Sequence[Sequence[str]], column: int) -> bool:
-    """Whether these rows hold ids that are no numbers, or only by chance: 007, 0x1f."""
+def _holds_text(rows: Rows, column: int) -> bool:
+    """Whether these rows hold ids that are not numbers, or only look like them: 007, 0x1f."""
     fields = {row[column].strip() for row in rows if len(row) > column} - MISSING_WORDS
     return any(re.match(r"[+-]?0[0-9xX]", field) or not is_number(field) for field in fields)
 
@@ -165,20 +135,20 @@ def _loses_ids(column: pa.ChunkedArray) -> bool:
 
 
 def _diagnosis(text: TextFile, opened: OpenedTable, roles: Roles, error: Exception) -> DataError:
-    """Why the fast reader gave up: a value that does not fit its column, else a line of another width."""
-    as_it_stands = dict.fromkeys(roles.positions, pa.binary())
+    """Say why the fast reader failed: a value that does not fit its column, or a line of another width."""
+    as_written = dict.fromkeys(roles.positions, pa.binary())
     try:
-        opened.columns(roles, text.read(roles.positions, as_it_stands))
+        opened.columns(roles, text.read(roles.positions, as_written))
     except DataError as found:
         return found
     except READ_ERRORS:
         pass
     line = 0
-    with read_errors(text.path, "it is damaged or no text file."):
+    with read_errors(text.path, "it is damaged or not a text file."):
         for line, fields in text.lines():
             if len(fields) != text.width:
                 return DataError(
-                    f"{text.path}, line {line}: {len(fields)} fields where {text.width} are expected "
+                    f"{text.path}, line {line}: {len(fields)} fields, expected {text.width} "
                     f"({shortened(repr(','.join(fields)))}); complete the line or remove it."
                 )
     if not line:

@@ -1,0 +1,205 @@
+"""Descriptions of datasets: where each comes from, how it is read, and what it must contain.
+
+A dataset from outside the package is added with ``register_dataset``, or by an installed package's
+entry point in the group ``contig.datasets`` that names a ``Dataset``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
+from contig.data.synthetic import synthetic
+from contig.errors import ConfigError
+from contig.registry import Registry
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A stream that can be loaded by name: a file, or a function that generates the stream.
+
+    Only ``name`` and one of ``filename`` and ``generate`` are required. Numbers that are given are checked
+    against the file.
+    """
+
+    name: str
+    description: str = ""
+    source: str = ""
+    """Who published it, and where."""
+    filename: str | None = None
+    """The file's name in the data directory, or its absolute path."""
+    url: str | None = None
+    """Where the file is downloaded from; None if that takes manual steps (see ``instructions``)."""
+    instructions: str = ""
+    """How to obtain a file that cannot be downloaded directly."""
+    generate: Callable[[str], EventStream] | None = None
+    """Makes the stream from the text after the colon in ``NAME:TEXT``; empty if there is none."""
+    reading: ReadOptions = ReadOptions()
+    """How the published file is read. A file ``NAME.parquet`` has standard column names instead."""
+    events: int | None = None
+    nodes: int | None = None
+    bipartite: bool | None = None
+    edge_width: int = 0
+    """The number of features per event in the published file."""
+    labels: bool = True
+    """Whether the labels mean anything; if not, they are dropped."""
+    features: bool = True
+    """Whether edge features are loaded by default."""
+    companion: str | None = None
+    """An .npz file beside ``NAME.parquet`` with the features of its rows."""
+    fingerprint: str | None = None
+    """``EventStream.fingerprint`` of the events alone: times from 0, no features."""
+
+    def __post_init__(self) -> None:
+        if (self.filename is None) == (self.generate is None):
+            raise ConfigError(f"Dataset {self.name!r} needs either filename= or generate=.")
+
+
+def _check(name: str, found: Any) -> None:
+    if not isinstance(found, Dataset):
+        raise ConfigError(f"The dataset {name!r} is a {type(found).__name__}; expected a contig.Dataset.")
+    if found.name != name and ":" not in name:
+        raise ConfigError(f"The dataset {found.name!r} is registered as {name!r}; give it one name.")
+
+
+DATASETS: Registry[Dataset] = Registry("dataset", {}, "contig.datasets", _check)
+
+
+def register_dataset(dataset: Dataset, *, replace: bool = False) -> None:
+    """Make a dataset available by its name, wherever a file or a dataset is expected."""
+    DATASETS.register(dataset.name, dataset, replace=replace)
+
+
+# --- the built-in datasets ---------------------------------------------------------------------------
+
+
+def _jodie(name: str, description: str, events: int, nodes: int, **more: Any) -> Dataset:
+    return Dataset(
+        name=name,
+        description=description,
+        source="SNAP, Stanford: Kumar, Zhang and Leskovec, JODIE, KDD 2019; http://snap.stanford.edu/jodie/",
+        filename=f"{name}.csv",
+        url=f"http://snap.stanford.edu/jodie/{name}.csv",
+        reading=ReadOptions(format="jodie"),
+        events=events,
+        nodes=nodes,
+        bipartite=True,
+        **more,
+    )
+
+
+def _synthetic(size: str) -> EventStream:
+    """Generate a synthetic stream of that many events, 100,000 by default."""
+    if not size:
+        return synthetic()
+    if not re.fullmatch(r"\d+(_\d+)*", size):
+        raise ConfigError(
+            f"'synthetic:{size}': {size!r} is not a number of events; write for instance 'synthetic:5000'."
+        )
+    return synthetic(int(size))
+
+
+_BUILT_IN = (
+    _jodie(
+        "wikipedia",
+        "edits of pages by users over 30 days; label: the user gets banned",
+        157_474,
+        8_227 + 1_000,
+        edge_width=172,
+        fingerprint="07a1467d589fa63665b4d7d9dbf50a539618f9ef37a2bd7a55852c05c56487a0",
+    ),
+    _jodie(
+        "reddit",
+        "posts of users in subreddits over 30 days; label: the user gets banned",
+        672_447,
+        10_984,
+        edge_width=172,
+    ),
+    _jodie(
+        "mooc",
+        "actions of students on course items over 30 days; label: the student drops out",
+        411_749,
+        7_047 + 97,
+        edge_width=4,
+        features=False,
+        companion="mooc_edge_feat_codebook.npz",
+        fingerprint="7a040ad8df05a58fc92b0b36298c526615685eb7b54ad003887ea325929c9538",
+    ),
+    _jodie(
+        "lastfm",
+        "songs that listeners play; all labels and features are 0",
+        1_293_103,
+        980 + 1_000,
+        edge_width=2,
+    ),
+    Dataset(
+        name="collegemsg",
+        description="messages between students over 193 days; also known as UCI",
+        source="SNAP, Stanford: Panzarasa, Opsahl and Carley, JASIST 2009; "
+        "https://snap.stanford.edu/data/CollegeMsg.html",
+        filename="CollegeMsg.txt.gz",
+        url="https://snap.stanford.edu/data/CollegeMsg.txt.gz",
+        reading=ReadOptions(format="snap"),
+        events=59_835,
+        nodes=1_899,
+        bipartite=False,
+        labels=False,
+        fingerprint="b8304f8e9572488802a749feae3418c0576d6f610e851fe8560d53fe66d08a43",
+    ),
+    Dataset(
+        name="email_eu",
+        description="e-mails within a European research institution over 803 days",
+        source="SNAP, Stanford: Paranjape, Benson and Leskovec, WSDM 2017; "
+        "https://snap.stanford.edu/data/email-Eu-core-temporal.html",
+        filename="email-Eu-core-temporal.txt.gz",
+        url="https://snap.stanford.edu/data/email-Eu-core-temporal.txt.gz",
+        reading=ReadOptions(format="snap"),
+        events=332_334,
+        nodes=986,
+        bipartite=False,
+        labels=False,
+    ),
+    Dataset(
+        name="bitcoin_otc",
+        description="ratings (-10 to 10, the edge feature) of traders by traders; each pair occurs once",
+        source="SNAP, Stanford: Kumar, Spezzano, Subrahmanian and Faloutsos, ICDM 2016; "
+        "https://snap.stanford.edu/data/soc-sign-bitcoin-otc.html",
+        filename="soc-sign-bitcoinotc.csv.gz",
+        url="https://snap.stanford.edu/data/soc-sign-bitcoinotc.csv.gz",
+        reading=ReadOptions(format="csv", src=0, dst=1, features=(2,), t=3),
+        events=35_592,
+        nodes=5_881,
+        bipartite=False,
+        edge_width=1,
+        labels=False,
+        companion="bitcoin_otc_rating.npz",
+    ),
+    Dataset(
+        name="enron",
+        description="e-mails within the Enron company over 3 years, many at equal times",
+        source="Poursafaei, Huang, Pelrine and Rabbany, NeurIPS 2022 (Datasets and Benchmarks); "
+        "https://zenodo.org/records/7213796",
+        filename="ml_enron.csv",
+        instructions="Extract ml_enron.csv from enron.zip at https://zenodo.org/records/7213796",
+        reading=ReadOptions(format="csv", src="u", dst="i", t="ts"),
+        events=125_235,
+        nodes=184,
+        bipartite=False,
+        labels=False,
+    ),
+    Dataset(
+        name="synthetic",
+        description="a seeded stream that behaves like real ones; synthetic:1000000 for a million events",
+        source="contig.synthetic",
+        generate=_synthetic,
+        events=100_000,
+        nodes=6_000,
+        bipartite=True,
+    ),
+)
+for _dataset in _BUILT_IN:
+    register_dataset(_dataset)

@@ -1,0 +1,121 @@
+"""Text files of rows and fields, plain or gzipped: their first lines, a fast reader, and line numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as arrow_csv
+
+from contig.data.readers.opened import READ_ERRORS, read_errors
+from contig.errors import DataError
+
+HEAD_BYTES = 1 << 16  # enough lines to detect the format
+BLOCK_BYTES = 1 << 22  # what one thread parses at a time: larger gains nothing, smaller leaves many chunks
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GZIP_MAGIC = b"\x1f\x8b"
+
+
+def open_bytes(path: Path) -> pa.NativeFile:
+    """Open a file for reading; a gzipped one is decompressed."""
+    with path.open("rb") as file:
+        gzipped = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    return pa.input_stream(str(path), compression="gzip" if gzipped else None)
+
+
+def read_head(path: Path) -> list[str]:
+    """Return the first lines of a text file, at least one of them not blank."""
+    with read_errors(path, "it is damaged or cannot be opened."), open_bytes(path) as file:
+        data = file.read(HEAD_BYTES)
+    if b"\0" in data:
+        raise DataError(f"{path}: this is binary data, not text; give a text file in UTF-8, or Parquet.")
+    lines = data.removeprefix(BYTE_ORDER_MARK).splitlines(keepends=True)
+    if len(data) == HEAD_BYTES and len(lines) > 1:
+        del lines[-1]  # most likely cut short
+    head = [_decoded(path, number, line) for number, line in enumerate(lines, start=1)]
+    if not any(line.strip() for line in head):
+        raise DataError(f"{path}: the file is empty; a stream needs at least one event.")
+    return head
+
+
+def leading_blanks(head: Sequence[str]) -> int:
+    """Return the number of blank lines before the first that is not."""
+    return next(i for i, line in enumerate(head) if line.strip())
+
+
+@dataclass(frozen=True)
+class TextFile:
+    """A text file of known layout: a fast reader, and a slow one that finds line numbers."""
+
+    path: Path
+    delimiter: str | None  # None: any run of blanks, and # starts a comment line
+    skip: int  # lines before the first event
+    width: int
+
+    def read(self, columns: Sequence[int], types: Mapping[int, pa.DataType]) -> pa.Table:
+        """Read these columns; those without a type have it inferred from the whole file."""
+        data = open_bytes(self.path)
+        return arrow_csv.read_csv(
+            data if self.delimiter else pa.BufferReader(_single_blanks(data.read())),
+            read_options=arrow_csv.ReadOptions(
+                column_names=[str(i) for i in range(self.width)],
+                skip_rows=self.skip,
+                block_size=BLOCK_BYTES,
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=self.delimiter or " ", quote_char='"' if self.delimiter else False
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=[str(i) for i in columns],
+                column_types={str(i): kind for i, kind in types.items()},
+            ),
+        )
+
+    def lines(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line number (from 1) and the fields of every row."""
+        with open_bytes(self.path) as raw:
+            text = io.TextIOWrapper(raw, encoding="utf-8-sig", errors="backslashreplace", newline="")
+            if self.delimiter is None:
+                rows = enumerate((line.split() for line in text), start=1)
+                yield from ((n, fields) for n, fields in rows if fields and not fields[0].startswith("#"))
+                return
+            reader = csv.reader(islice(text, self.skip, None), delimiter=self.delimiter)
+            first = self.skip + 1
+            for fields in reader:
+                if fields:
+                    yield first, fields
+                first = self.skip + reader.line_num + 1
+
+    def place(self, row: int) -> str:
+        """Say where an event is: its line, if that can be found."""
+        try:
+            line = next(islice(self.lines(), row, None))[0]
+        except (StopIteration, *READ_ERRORS):
+            return f"{self.path}, event {row + 1}"
+        return f"{self.path}, line {line}"
+
+
+def _decoded(path: Path, number: int, line: bytes) -> str:
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        byte = f"0x{line[error.start]:02x}"
+        raise DataError(
+            f"{path}, line {number}: byte {byte} is not UTF-8 text; save the file as UTF-8."
+        ) from None
+
+
+def _single_blanks(data: bytes) -> bytes:
+    """Remove comments, and put one blank between the fields of whitespace-separated lines."""
+    if b"#" in data:
+        data = re.sub(rb"(?m)^[ \t]*#[^\r\n]*", b"", data)
+    data = data.removeprefix(BYTE_ORDER_MARK).replace(b"\r\n", b"\n").replace(b"\t", b" ")
+    while b"  " in data:
+        data = data.replace(b"  ", b" ")
+    return data.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
