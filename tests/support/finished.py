@@ -1,4 +1,4 @@
-"""What finished trainings leave behind, without the training."""
+"""Results of finished runs, written without training them."""
 
 from __future__ import annotations
 
@@ -8,24 +8,64 @@ from contig.experiments.jobs import Job
 from contig.files import write_json
 from contig.models import model_class
 from contig.runs.config import RunConfig
+from contig.runs.metrics import Epoch, PeakMemory, RunMetrics, Throughput
+from contig.tasks.results import DataFacts, LinkMetrics, LinkProtocol, LinkResult, RunFacts
 
 
 def finish(job: Job, ap: float = 0.9, *, inductive: bool = True, **changes: Any) -> None:
-    """Leave a run with this result where the job wants it; ``changes`` are of its metrics."""
+    """Write a finished run to the job's folder; ``changes`` replace keys of its ``metrics.json``."""
     config = RunConfig.of(job.recipe.model, {**job.recipe.settings, "seed": job.seed})
-    about = {"data": {"fingerprint": job.recipe.fingerprint}}
-    write_json(job.folder / "config.json", {**about, **config.as_dict()})
+    data = {"data": {"fingerprint": job.recipe.fingerprint}}
+    write_json(job.folder / "config.json", {**data, **config.as_dict()})
     learns = model_class(job.recipe.model).learns
-    found = {"ap": ap, "auc": ap - 0.1, "ap_overall": ap + 0.01, "auc_overall": ap - 0.2, "events": 7}
-    metrics = {
-        "transductive": found,
-        "inductive": found if inductive else {"events": 0},
-        "epochs": [{"train_seconds": 2.0}, {"train_seconds": 4.0}],
-        "hardware": "abacus",
-        "batch_size": config.train.batch_size,
-        "protocol": {"holdout": config.train.holdout, "negatives": "random"},
-        "parameters": 1234 if learns else 0,
-        "events_per_second": {"train": 5000.0 if learns else 0.0, "score": 70_000.0},
-        "peak_memory": {"bytes": 300_000_000, "of": "the whole process"},
-    }
-    write_json(job.folder / "metrics.json", {**metrics, **changes})
+    metrics = RunMetrics(
+        facts=facts(job),
+        result=_link_result(config, ap, inductive),
+        parameters=1234 if learns else 0,
+        peak_memory=PeakMemory(bytes=300_000_000, of="the whole process"),
+        best_epoch=2,
+        events_per_second=Throughput(train=5000.0 if learns else 0.0, score=70_000.0),
+        epochs=(epoch(1, 2.0), epoch(2, 4.0)),
+    )
+    write_json(job.folder / "metrics.json", {**metrics.as_dict(), **changes})
+
+
+def facts(job: Job, events: int = 60, nodes: int = 20) -> RunFacts:
+    """Describe a run on a made-up machine."""
+    return RunFacts(
+        contig="0.1.0",
+        model=job.recipe.model,
+        data=DataFacts(origin=job.recipe.data, events=events, nodes=nodes),
+        seed=job.seed,
+        batch_size=job.recipe.config(job.seed).train.batch_size,
+        hardware="abacus",
+    )
+
+
+def epoch(number: int, seconds: float, events: int = 10_000) -> Epoch:
+    """Describe an epoch by its duration and its training events."""
+    return Epoch(
+        epoch=number,
+        loss=0.5,
+        val_ap=0.8,
+        val_auc=0.8,
+        val_ap_inductive=0.7,
+        train_seconds=seconds,
+        events_per_second=events / seconds,
+    )
+
+
+def _link_result(config: RunConfig, ap: float, inductive: bool) -> LinkResult:
+    found = LinkMetrics(ap=ap, auc=ap - 0.1, ap_overall=ap + 0.01, auc_overall=ap - 0.2, events=7)
+    empty = LinkMetrics(events=0)
+    protocol = LinkProtocol.of(
+        "link", config.train.holdout, inductive=True, negatives="random", metrics="over batches"
+    )
+    return LinkResult(
+        protocol=protocol,
+        transductive=found,
+        inductive=found if inductive else empty,
+        old_old=found,
+        new_old=empty,
+        new_new=empty,
+    )

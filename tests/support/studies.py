@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -24,8 +24,9 @@ from contig.reproduction.items.fig6 import FIXED, GROWING, Fig6
 from contig.reproduction.plan import Plan, make_plan
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Table, Value
+from contig.tasks import results
 from contig.tasks.intervals import SETS
-from support.finished import finish
+from support.finished import epoch, facts, finish
 
 SMALL: dict[str, Item] = {
     "fig5": Fig5(
@@ -80,26 +81,65 @@ def fill(plan: Plan) -> Plan:
         finish(job, 0.5 + 0.4 * number(job.folder.name))
     for group in plan.groups.get("fig6", []):
         for (size, seconds), job in zip(SECONDS[group.series].items(), group.jobs, strict=True):
-            trained = 7 * size // 10
-            epochs = [{"train_seconds": s, "events_per_second": trained / s} for s in (50.0, seconds)]
-            finish(job, 0.6, epochs=epochs, data={"events": size, "nodes": size // 5})
+            epochs = [epoch(i, s, 7 * size // 10).as_dict() for i, s in enumerate((50.0, seconds))]
+            data = facts(job, events=size, nodes=size // 5).data.as_dict()
+            finish(job, 0.6, epochs=epochs, data=data)
     for one in (one for job in plan.trainings for one in plan.chain(job)[1:]):
         assert isinstance(one, Evaluation)
-        write_json(one.file, evaluated(one))
+        result = results.Evaluation(facts=facts(one.job), result=RESULTS[one.task](one.job.folder.name))
+        write_json(one.file, result.as_dict())
     return plan
 
 
-def evaluated(one: Evaluation) -> dict[str, Any]:
-    """Return a task's result, with numbers that depend on the run's name."""
-    name = one.job.folder.name
-    sections = ("transductive", "inductive")
-    if one.task == "classify":
-        found: dict[str, Any] = {s: {"auc": number(name, s), "events": 9, "positives": 3} for s in sections}
-        return {"protocol": {"decoder_seeds": 4}, **found}
-    if one.task == "recommend":
-        measures = ("mrr", "recall@5", "recall@10", "recall@15", "recall@20")
-        return {s: {m: number(name, s, m) for m in measures} for s in sections}
-    return {s: {part: {"ap": number(name, s, part), "events": 4} for part in SETS} for s in sections}
+SECTIONS = ("transductive", "inductive", "old_old", "new_old", "new_new")
+
+
+def classify_result(name: str) -> results.ClassifyResult:
+    """Return AUCs that depend on the run's name."""
+    counts = results.LabelCounts(events=9, positives=3)
+    aucs = {
+        section: results.LabelMetrics(auc=number(name, section), events=9, positives=3)
+        for section in SECTIONS[:2]
+    }
+    return results.ClassifyResult(
+        protocol=results.ClassifyProtocol.of(
+            *("classify", "tgn"), inductive=True, decoder="", balance="", decoder_seeds=4, stopped_by=""
+        ),
+        labels=results.LabelParts(
+            train=counts, validation=counts, test=results.LabelCounts(events=3456, positives=12)
+        ),
+        validation=results.SeedMetrics(),
+        **aucs,
+    )
+
+
+def recommend_result(name: str) -> results.RecommendResult:
+    """Return ranks that depend on the run's name."""
+    metrics = ("mrr", *(f"recall_at_{k}" for k in (5, 10, 15, 20)))
+    return results.RecommendResult(
+        protocol=results.RecommendProtocol.of(
+            "recommend", "tgn", inductive=True, candidates="", ties="", times=""
+        ),
+        **{s: results.RankMetrics(events=4, **{m: number(name, s, m) for m in metrics}) for s in SECTIONS},
+    )
+
+
+def interval_result(name: str) -> results.IntervalResult:
+    """Return APs by interval that depend on the run's name."""
+    return results.IntervalResult(
+        protocol=results.IntervalProtocol.of(
+            "intervals", "tgn", inductive=True, negatives="random", metrics="", sets=""
+        ),
+        intervals=dict.fromkeys(SETS),
+        **{s: {x: results.LinkMetrics(ap=number(name, s, x), events=4) for x in SETS} for s in SECTIONS},
+    )
+
+
+RESULTS: dict[str, Callable[[str], results.TaskResult]] = {
+    "classify": classify_result,
+    "recommend": recommend_result,
+    "intervals": interval_result,
+}
 
 
 # --- looking at the results --------------------------------------------------------------------------

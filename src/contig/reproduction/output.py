@@ -26,7 +26,8 @@ def write_results(plan: Plan, failures: Sequence[str] = ()) -> list[Sheet]:
     for sheet in sheets:
         for extension, render in FORMATS.items():
             _write(out / f"{sheet.name}.{extension}", render(sheet))
-    figures = {table.name: svg for table in tables if (svg := _write_figure(plan, table))}
+    machines = hardware(plan)
+    figures = {table.name: svg for table in tables if (svg := _write_figure(plan, table, machines))}
     _write(out / "protocol.md", protocol_page(plan))
     _write(out / "report.html", report(plan, tables, claims, figures, failures))
     return sheets
@@ -38,11 +39,11 @@ def judge(plan: Plan, tables: Sequence[Table]) -> Sheet:
     return claims_sheet(claims, model_differences(plan), plan.study.scale.warning)
 
 
-def _write_figure(plan: Plan, table: Table) -> str:
+def _write_figure(plan: Plan, table: Table, machines: Sequence[str]) -> str:
     """Write the figure of a table; return it without its heading as an ``svg`` element, if there is one."""
     item = plan.study.item(table.name)
     paths = [plan.study.out / f"{table.name}.{extension}" for extension in PICTURES]
-    drawn = item.figure(table, [item.error_bars(plan.study), *hardware(plan)])
+    drawn = item.figure(table, [item.error_bars(plan.study), *machines])
     bare = item.figure(table)
     if drawn is None or bare is None:
         for path in paths:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
 
 from contig.experiments.identity import code_of
 from contig.experiments.jobs import Job
@@ -19,6 +17,7 @@ from contig.reproduction.study import Study
 from contig.reproduction.tables.html import as_html
 from contig.reproduction.tables.layout import Layout, Sheet
 from contig.reproduction.tables.numbers import Table
+from contig.runs.folder import RunFolder
 
 TITLE = "Reproducing ConTIG"
 
@@ -47,7 +46,8 @@ def report(
 
 def hardware(plan: Plan) -> list[str]:
     """Return the hardware of the finished runs."""
-    return list(dict.fromkeys(_metrics(job)["hardware"] for job in plan.jobs if job.done))
+    metrics = (RunFolder(job.folder).metrics() for job in plan.jobs if job.done)
+    return list(dict.fromkeys(one.facts.hardware for one in metrics))
 
 
 # --- the page ----------------------------------------------------------------------------------------
@@ -158,11 +158,6 @@ def _runs(plan: Plan) -> str:
 def _run(job: Job) -> tuple[object, ...]:
     if not job.done:
         return job.folder.name, "not finished", "", ""
-    metrics = _metrics(job)
-    seconds = sum(epoch["train_seconds"] for epoch in metrics["epochs"])
-    return job.folder.name, len(metrics["epochs"]), f"{seconds:,.0f} s", metrics["hardware"]
-
-
-def _metrics(job: Job) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((job.folder / "metrics.json").read_text("utf-8"))
-    return content
+    metrics = RunFolder(job.folder).metrics()
+    seconds = sum(epoch.train_seconds for epoch in metrics.epochs)
+    return job.folder.name, len(metrics.epochs), f"{seconds:,.0f} s", metrics.facts.hardware

@@ -27,7 +27,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 def test_recalls_and_the_gain(plan: Plan) -> None:
     jobs = group(plan, "fig3", "mooc").jobs
     at_5 = {
-        model: [number(j.folder.name, "transductive", "recall@5") for j in runs(jobs, model)]
+        model: [number(j.folder.name, "transductive", "recall_at_5") for j in runs(jobs, model)]
         for model in ("contig", "tgn")
     }
     table = table_of(plan, "fig3")

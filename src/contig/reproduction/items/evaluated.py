@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from math import nan
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
+from contig.errors import RunError
 from contig.experiments.evaluations import Evaluation
 from contig.experiments.recipes import PLAIN
 from contig.experiments.rows import Spread
@@ -15,45 +15,45 @@ from contig.reproduction.items.base import Group, Item
 from contig.reproduction.stats import MISSING, percent
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Value
+from contig.tasks import read_evaluation
+from contig.tasks.results import TaskResult
+
+R = TypeVar("R", bound=TaskResult)
 
 
-class ModelResults(NamedTuple):
+class ModelResults(NamedTuple, Generic[R]):
     """The evaluations of one model, a result for each seed."""
 
     label: str
     model: str
-    results: list[dict[str, Any]]
+    results: list[R]
 
     @property
     def heuristic(self) -> bool:
         return not model_class(self.model).learns
 
-    def spread(self, *path: str) -> Spread:
-        """Return the mean and deviation over seeds of the number at a path of the results."""
-        return Spread.of([_at(result, path) for result in self.results])
+    def spread(self, metric: Callable[[R], float]) -> Spread:
+        """Return the mean and deviation of a metric over seeds."""
+        return Spread.of([metric(result) for result in self.results])
 
-    def value(self, *path: str, paper: Spread = MISSING) -> Value:
+    def value(self, metric: Callable[[R], float], paper: Spread = MISSING) -> Value:
         """Return a share as per cent, beside the paper's."""
-        return Value(percent(self.spread(*path)), paper, len(self.results))
+        return Value(percent(self.spread(metric)), paper, len(self.results))
 
 
-def finished(evaluations: Sequence[Evaluation]) -> list[ModelResults]:
+def finished(evaluations: Sequence[Evaluation], kind: type[R]) -> list[ModelResults[R]]:
     """Gather the finished evaluations by model and variant."""
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str], list[R]] = {}
     for one in evaluations:
-        if (result := one.result()) is not None:
+        if one.done:
+            result = read_evaluation(one.file).result
+            if not isinstance(result, kind):
+                raise RunError(f"{one.file} is the result of another task; delete it to evaluate again.")
             groups.setdefault((one.job.recipe.model, one.job.recipe.variant), []).append(result)
     return [
         ModelResults(model if variant == PLAIN else f"{model}, {variant}", model, results)
         for (model, variant), results in groups.items()
     ]
-
-
-def _at(result: Mapping[str, Any], path: Sequence[str]) -> float:
-    found: Any = result
-    for name in path:
-        found = found.get(name, {})
-    return float(found) if isinstance(found, int | float) else nan
 
 
 class EvaluatedItem(Item):
@@ -65,7 +65,7 @@ class EvaluatedItem(Item):
     def models(self, study: Study) -> Sequence[str]:
         """Return the models it is measured on."""
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, int]:
         """Return the options of the evaluation, as for ``Run.evaluate``."""
         return {}
 

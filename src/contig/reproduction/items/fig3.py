@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING
@@ -19,9 +19,12 @@ from contig.reproduction.stats import exact
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import higher, highest, rank
+from contig.tasks.results import RecommendResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+Metric = Callable[[RecommendResult], float]
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Fig3(EvaluatedItem):
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         gains: list[Line] = []
         for group in groups:
-            found = finished(group.evaluations)
+            found = finished(group.evaluations, RecommendResult)
             lines = tuple(Line(one.label, _values(one), heuristic=one.heuristic) for one in found)
             yield Grid(group.dataset, "model", tuple(metrics()), lines, rank=True)
             gains += _gain(group.dataset, found)
@@ -74,17 +77,22 @@ class Fig3(EvaluatedItem):
                 yield _gain_claim(grid.title, gains[grid.title], model, recalls[BASELINE])
 
 
-def metrics() -> dict[str, str]:
-    """Return the names of the metrics in the results by their headings: the paper's recalls, and MRR."""
-    return {**{f"R@{k}": f"recall@{k}" for k in paper()["fig3"]["at"]}, "MRR": "mrr"}
+def metrics() -> dict[str, Metric]:
+    """Return the metrics by their headings: the recalls of the paper, and MRR."""
+    names = {**{f"R@{k}": f"recall_at_{k}" for k in paper()["fig3"]["at"]}, "MRR": "mrr"}
+    return {heading: _transductive(name) for heading, name in names.items()}
 
 
-def _values(one: ModelResults) -> tuple[Value, ...]:
-    return tuple(one.value("transductive", metric) for metric in metrics().values())
+def _transductive(name: str) -> Metric:
+    return lambda result: float(getattr(result.transductive, name))
 
 
-def _gain(dataset: str, found: Sequence[ModelResults]) -> list[Line]:
-    recalls = {one.label: one.spread("transductive", "recall@5").mean for one in found}
+def _values(one: ModelResults[RecommendResult]) -> tuple[Value, ...]:
+    return tuple(one.value(metric) for metric in metrics().values())
+
+
+def _gain(dataset: str, found: Sequence[ModelResults[RecommendResult]]) -> list[Line]:
+    recalls = {one.label: one.spread(metrics()["R@5"]).mean for one in found}
     ours, baseline = recalls.get(MODEL, nan), recalls.get(BASELINE, nan)
     if isnan(ours) or isnan(baseline) or not baseline:
         return []

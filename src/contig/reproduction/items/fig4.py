@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict, every, higher
 from contig.tasks.intervals import SETS
+from contig.tasks.results import IntervalResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +42,7 @@ class Fig4(EvaluatedItem):
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         for group in groups:
-            found = finished(group.evaluations)
+            found = finished(group.evaluations, IntervalResult)
             lines = [line for section in SELECTIONS for line in _lines(found, section)]
             yield Grid(group.dataset, "model", SETS, tuple(lines), rank=True)
             leads = [line for section in SELECTIONS for line in _lead(found, section)]
@@ -81,18 +82,23 @@ class Fig4(EvaluatedItem):
                     yield from _claims(f"{grid.title}, {section}", pairs)
 
 
-def _lines(found: Sequence[ModelResults], section: str) -> Iterator[Line]:
+def _ap(section: str, name: str) -> Callable[[IntervalResult], float]:
+    return lambda result: float(result.each()[section][name].ap)
+
+
+def _lines(found: Sequence[ModelResults[IntervalResult]], section: str) -> Iterator[Line]:
     for one in found:
         if section == "transductive" or model_class(one.model).inductive:
-            values = tuple(one.value(section, name, "ap") for name in SETS)
+            values = tuple(one.value(_ap(section, name)) for name in SETS)
             yield Line(one.label, values, section, heuristic=one.heuristic)
 
 
-def _lead(found: Sequence[ModelResults], section: str) -> Iterator[Line]:
+def _lead(found: Sequence[ModelResults[IntervalResult]], section: str) -> Iterator[Line]:
     both = {one.label: one for one in found if one.label in (MODEL, BASELINE)}
     if len(both) == 2:
         ours, other = both[MODEL], both[BASELINE]
-        gaps = [ours.spread(section, n, "ap").mean - other.spread(section, n, "ap").mean for n in SETS]
+        aps = [_ap(section, name) for name in SETS]
+        gaps = [ours.spread(ap).mean - other.spread(ap).mean for ap in aps]
         seeds = min(len(one.results) for one in both.values())
         yield Line(section, tuple(Value(exact(100 * gap), seeds=seeds) for gap in gaps))
 

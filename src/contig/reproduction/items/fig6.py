@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
@@ -25,6 +24,8 @@ from contig.reproduction.stats import PowerLaw, exact, fit_power_law
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict
+from contig.runs.folder import RunFolder
+from contig.runs.metrics import RunMetrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,15 +138,13 @@ class Fig6(VariantItem):
 
 def timings(jobs: Sequence[Job]) -> list[Timing]:
     """Return the mean time of an epoch of the finished runs; the first epoch warms up and is left out."""
-    found = []
-    for job in jobs:
-        if job.done:
-            metrics = json.loads((job.folder / "metrics.json").read_text())
-            epochs = metrics["epochs"]
-            trained = round(epochs[0]["events_per_second"] * epochs[0]["train_seconds"])
-            seconds = mean(epoch["train_seconds"] for epoch in epochs[1:] or epochs)
-            found.append(Timing(metrics["data"]["events"], metrics["data"]["nodes"], trained, seconds))
-    return found
+    return [_timing(RunFolder(job.folder).metrics()) for job in jobs if job.done]
+
+
+def _timing(metrics: RunMetrics) -> Timing:
+    data, epochs = metrics.facts.data, metrics.epochs
+    trained = round(epochs[0].events_per_second * epochs[0].train_seconds)
+    return Timing(data.events, data.nodes, trained, mean(e.train_seconds for e in epochs[1:] or epochs))
 
 
 def growth(found: Sequence[Timing]) -> PowerLaw | None:

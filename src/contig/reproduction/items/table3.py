@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from contig.models import model_class
 from contig.reproduction.claims import Claim, best_claim
@@ -16,11 +16,12 @@ from contig.reproduction.items.notes import difference_note, seeds_note
 from contig.reproduction.paper import published
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.tasks.results import ClassifyResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Results = Mapping[str, Sequence[ModelResults]]  # by dataset
+Results = Mapping[str, Sequence[ModelResults[ClassifyResult]]]  # by dataset
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Table3(EvaluatedItem):
         """Only models that learn have embeddings to classify by."""
         return [name for name in study.models if model_class(name).learns]
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, int]:
         return {"seeds": self.decoders}
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
@@ -68,9 +69,7 @@ class Table3(EvaluatedItem):
         found = _results(groups)
         notes = ["ROC AUC of the labels of test events in %, by a decoder on frozen embeddings."]
         notes += [seeds_note(study), difference_note(), *_label_counts(found)]
-        decoders = {
-            r["protocol"]["decoder_seeds"] for some in found.values() for one in some for r in one.results
-        }
+        decoders = {r.protocol.decoder_seeds for some in found.values() for one in some for r in one.results}
         if decoders:
             notes.append(f"The AUC of a run is the mean of {max(decoders)} decoders; ± is over runs.")
         return notes
@@ -91,17 +90,17 @@ class Table3(EvaluatedItem):
 
 
 def _results(groups: Sequence[Group]) -> Results:
-    found = {group.dataset: finished(group.evaluations) for group in groups}
+    found = {group.dataset: finished(group.evaluations, ClassifyResult) for group in groups}
     return {dataset: some for dataset, some in found.items() if some}
 
 
-def _value(some: Sequence[ModelResults], label: str, model: str, dataset: str) -> Value:
+def _value(some: Sequence[ModelResults[ClassifyResult]], label: str, model: str, dataset: str) -> Value:
     theirs = published("table3", "auc", model, dataset)
     ours = [one for one in some if one.label == label]
-    return ours[0].value("transductive", "auc", paper=theirs) if ours else Value(paper=theirs)
+    return ours[0].value(lambda result: result.transductive.auc, theirs) if ours else Value(paper=theirs)
 
 
 def _label_counts(found: Results) -> list[str]:
-    tests = {name: some[0].results[0].get("labels", {}).get("test") for name, some in found.items()}
-    counts = [f"{n['positives']:,} of {n['events']:,} on {name}" for name, n in tests.items() if n]
+    tests = {dataset: some[0].results[0].labels.test for dataset, some in found.items()}
+    counts = [f"{test.positives:,} of {test.events:,} on {dataset}" for dataset, test in tests.items()]
     return [f"Test events with label 1: {', '.join(counts)}."] if counts else []
