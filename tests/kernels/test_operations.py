@@ -150,6 +150,25 @@ def test_loops_compute_what_the_reference_computes(operation: str, dtype: torch.
     check(operation, "cpu", dtype, strided)
 
 
+@pytest.mark.usefixtures("implementation")
+@pytest.mark.parametrize("index", [-1, 6, 2**40])
+def test_an_index_out_of_range_raises_an_error(index: int) -> None:
+    """Compiled loops would read any memory, or crash."""
+    table, wrong = torch.ones(6, 2, requires_grad=True), torch.tensor([0, index])
+    linked, settings = torch.tensor([True, False]), FlowSettings(0.475, 1.0, 5)
+    uses: dict[str, Callable[[], Tensor]] = {
+        "attention": lambda: attend(
+            torch.ones(1, 2, 2), [LazyRows(table, wrong[:, None])], linked[:, None] | True
+        ),
+        "gather": lambda: gather_rows(table, wrong),
+        "pair_flow": lambda: pair_flow(table, torch.ones(6, 6), wrong, wrong * 0, linked, settings),
+        "partner": lambda: pair_flow(table, torch.ones(6, 6), wrong * 0, wrong, linked, settings),
+    }
+    for use in uses.values():
+        with pytest.raises((IndexError, RuntimeError), match=r"out of range|outside"):
+            use()
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("strided", [False, True], ids=["contiguous", "strided"])
 @pytest.mark.parametrize("operation", OPERATIONS)

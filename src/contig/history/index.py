@@ -48,7 +48,7 @@ class History:
 
     @classmethod
     def from_stream(cls, stream: EventStream, device: str | torch.device = "cpu") -> History:
-        """Index a whole stream; a query sees no more of it than lies before its time."""
+        """Index a whole stream; queries see only the events before their times."""
 
         def column(array: Array) -> Tensor:
             # torch warns about read-only numpy arrays, so those are copied

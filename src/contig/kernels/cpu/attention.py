@@ -63,6 +63,18 @@ class _Attend(torch.autograd.Function):
 
 
 @compile_loop
+def _check_indices(
+    tables: tuple[Array, ...], index: tuple[Array, ...], mask: Array, first: int, end: int
+) -> None:
+    """Raise ``IndexError`` where the loops below would read outside of a table."""
+    for p in range(len(tables)):
+        for q in range(first, end):
+            for j in range(mask.shape[1]):
+                if mask[q, j] and not 0 <= index[p][q, j] < len(tables[p]):
+                    raise IndexError("attend: an index is outside of its table")
+
+
+@compile_loop
 def _dot_products(
     vectors: Array, tables: tuple[Array, ...], index: tuple[Array, ...], q: int, j: int, out: Array
 ) -> None:
@@ -109,6 +121,7 @@ def _forward(
     end: int,
 ) -> None:
     """Compute the attention weights and the weighted sums of queries ``first..end``."""
+    _check_indices(tables, index, mask, first, end)
     heads, k = len(queries), mask.shape[1]
     logits = np.empty((k, heads), queries.dtype)
     for q in range(first, end):

@@ -64,6 +64,14 @@ WORK_SIZE = BLOCK * 27
 
 
 @compile_loop
+def _check_rows(index: Array, rows: int, first: int, end: int) -> None:
+    """Raise ``IndexError`` where the loops below would read outside of a table."""
+    for i in range(first, end):
+        if not 0 <= index[i] < rows:
+            raise IndexError("pair_flow: a row index is out of range")
+
+
+@compile_loop
 def _load(work: Array, to: int, row: Array, start: int, count: int) -> None:
     for c in range(count):
         work[to + c] = row[start + c]
@@ -116,6 +124,8 @@ def _forward(
     end: int,
 ) -> None:
     """Compute the flow of pairs ``first..end``; ``constants`` are ``beta / 2``, ``T`` and 0."""
+    _check_rows(own, len(x), first, end)
+    _check_rows(partner, len(x), first, end)
     half, horizon, zero = constants[0], constants[1], constants[2]
     work = np.empty(WORK_SIZE, x.dtype)
     for i in range(first, end):
