@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from contig.data.events import EventStream
+
+if TYPE_CHECKING:  # torch is imported by the tests that need it
+    from contig.runs.run import Run
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch loads; as the command line does
 
@@ -69,3 +73,45 @@ def real_stream(real_file: Callable[[str], Path]) -> Callable[[str], EventStream
         return _load(real_file(f"{name}.parquet"))
 
     return read
+
+
+# -- trained runs: each is trained once, then only read -----------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fast_training() -> Iterator[None]:
+    """Trainings of the module run on one thread and draw no learning curve."""
+    from support.trained import fast_training
+
+    with fast_training():
+        yield
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
+    """``trained("tiny", stream, epochs=2)``: a finished run of ``support.trained.TINY`` in a folder "tiny"."""
+    from support.trained import TINY, fast_training
+
+    from contig.training.fit import fit
+
+    def train(name: str, stream: EventStream, **settings: Any) -> Run:
+        with fast_training():
+            return fit(stream, out=tmp_path_factory.mktemp("runs") / name, show=False, **TINY | settings)
+
+    return train
+
+
+@pytest.fixture(scope="session")
+def tiny_run(trained: Callable[..., Run]) -> Run:
+    """Two epochs on ``tiny_stream``."""
+    from support.trained import tiny_stream
+
+    return trained("tiny", tiny_stream(), epochs=2)
+
+
+@pytest.fixture(scope="session")
+def text_id_run(trained: Callable[..., Run]) -> Run:
+    """One epoch on text ids and real-valued times."""
+    from support.trained import text_id_stream
+
+    return trained("text-ids", text_id_stream(), epochs=1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from support.commands import COLUMNS, SET, Answer
-from support.trained import TINY, numbers
+from support.trained import TINY, without_costs
 
 from contig.data.readers import read_events
 from contig.runs.folder import RunFolder
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("light", "here")
 def test_training_is_that_of_the_library(visits: Path, run: Path, here: Path) -> None:
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     expected = fit(stream, out=here / "run", epochs=2, seed=4, show=False, **TINY)
-    assert numbers(RunFolder(run).metrics().as_dict()) == numbers(expected.metrics.as_dict())
+    assert without_costs(RunFolder(run).metrics().as_dict()) == without_costs(expected.metrics.as_dict())
 
 
 def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
@@ -36,7 +36,7 @@ def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
     assert told == RunFolder("runs/visits-contig-9").metrics().as_dict()
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     rule = fit(stream, "edgebank", out="rule", show=False, batch_size=TINY["batch_size"])
-    assert numbers(answer.json["compare"]["edgebank"]) == numbers(rule.metrics.as_dict())
+    assert without_costs(answer.json["compare"]["edgebank"]) == without_costs(rule.metrics.as_dict())
     assert "epoch   1  loss" in answer.err
     assert [row["epoch"] for row in answer.json["epochs"]] == [1]
     assert "note: holdout=tgn hides 17 of 196 training events" in answer.err
@@ -157,7 +157,7 @@ def test_ctrl_c_says_how_to_go_on(visits: Path, run: Path, monkeypatch: pytest.M
         node = ["--nodes", "n1"] if command[0] == "embed" else ["--node", "n1"]
         assert "its best epoch so far, epoch 1" in Answer(command[0], "run", *node, *command[1:]).err
     resumed = Answer("resume", "run", "--json")
-    assert numbers(resumed.json) == {"run": "run", **numbers(RunFolder(run).metrics().as_dict())}
+    assert without_costs(resumed.json) == {"run": "run", **without_costs(RunFolder(run).metrics().as_dict())}
 
 
 def test_ctrl_c_before_anything_was_made(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,9 +173,9 @@ def test_ctrl_c_before_anything_was_made(visits: Path, monkeypatch: pytest.Monke
 def test_train_for_longer(visits: Path, run: Path) -> None:
     command = ["train", visits, *COLUMNS, "--bipartite", "--out", "run", "--epochs", 1, "--seed", 4, *SET]
     assert Answer(*command).code == 0
-    assert numbers(Answer("resume", "run", "--epochs", 2, "--json").json) == {
+    assert without_costs(Answer("resume", "run", "--epochs", 2, "--json").json) == {
         "run": "run",
-        **numbers(RunFolder(run).metrics().as_dict()),
+        **without_costs(RunFolder(run).metrics().as_dict()),
     }
 
 

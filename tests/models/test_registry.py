@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.trained import named_stream, same_run, tiny_stream
+from support.trained import identical_runs, text_id_stream, tiny_stream
 from torch import Tensor
 
 import contig
@@ -194,7 +194,7 @@ def test_a_model_from_outside_trains_resumes_and_is_reopened(outside: Path, tmp_
     assert whole.metrics.parameters > 0
     contig.fit(stream, "rhythm:Rhythm", out=tmp_path / "part", epochs=1, **SMALL)
     contig.resume(tmp_path / "part", epochs=2, show=False)
-    assert same_run(tmp_path / "part", tmp_path / "whole")
+    assert identical_runs(tmp_path / "part", tmp_path / "whole")
 
     reopened = contig.Run.open(tmp_path / "whole")
     assert isinstance(reopened.model, Rhythm)
@@ -209,7 +209,7 @@ def test_a_class_of_a_notebook_is_reopened_once_it_is_registered(
         name = "local"
 
     with caplog.at_level("WARNING"):
-        contig.fit(named_stream(), Local, out=tmp_path / "run", show=False)
+        contig.fit(text_id_stream(), Local, out=tmp_path / "run", show=False)
     assert "call contig.register_model(Local)" in caplog.text
     assert contig.Run.open(tmp_path / "run").config.model == "local"
 
@@ -222,7 +222,7 @@ def test_a_class_of_a_notebook_is_reopened_once_it_is_registered(
 
 def test_a_module_that_is_gone(outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = RunConfig.of("rhythm:Rhythm")
-    RunFolder(tmp_path / "run").create(named_stream(), config)
+    RunFolder(tmp_path / "run").create(text_id_stream(), config)
     assert RunFolder(tmp_path / "run").config() == config
     (tmp_path / "rhythm.py").unlink()
     monkeypatch.delitem(sys.modules, "rhythm")

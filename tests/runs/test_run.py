@@ -9,7 +9,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
-from support.trained import TINY, named_stream, same
+from support.trained import TINY, bit_identical, text_id_stream
 
 from contig.data.events import EventStream
 from contig.data.splits import chronological_split
@@ -55,9 +55,9 @@ def test_only_the_past_counts(share: float, offset: float, run: Run) -> None:
     assert np.array_equal(run.embed(at=when), embedded(past, when))
 
 
-def test_only_the_past_counts_with_real_times(named: Run) -> None:
-    for when in (named.stream.t[100].item(), 45.678, named.stream.t[-1].item()):
-        assert np.array_equal(named.embed(at=when), embedded(truncated(named, when), when))
+def test_only_the_past_counts_with_real_times(text_id_run: Run) -> None:
+    for when in (text_id_run.stream.t[100].item(), 45.678, text_id_run.stream.t[-1].item()):
+        assert np.array_equal(text_id_run.embed(at=when), embedded(truncated(text_id_run, when), when))
 
 
 def test_the_past_does_count(run: Run) -> None:
@@ -94,11 +94,11 @@ def test_embeddings_move_between_whole_times(run: Run) -> None:
     assert np.array_equal(whole, run.embed(at=last + 1.0))
 
 
-def test_now_is_just_after_the_last_event(run: Run, named: Run) -> None:
+def test_now_is_just_after_the_last_event(run: Run, text_id_run: Run) -> None:
     assert np.array_equal(run.embed(), run.embed(at=run.stream.t[-1].item() + 1))
-    last = named.stream.t[-1]
-    assert np.array_equal(named.embed(), named.embed(at=np.nextafter(last, np.inf).item()))
-    assert not np.array_equal(named.embed(), named.embed(at=last.item()))
+    last = text_id_run.stream.t[-1]
+    assert np.array_equal(text_id_run.embed(), text_id_run.embed(at=np.nextafter(last, np.inf).item()))
+    assert not np.array_equal(text_id_run.embed(), text_id_run.embed(at=last.item()))
 
 
 def test_asking_changes_nothing(run: Run) -> None:
@@ -112,8 +112,8 @@ def test_asking_changes_nothing(run: Run) -> None:
     assert np.array_equal(first[0], second[0])
     assert np.array_equal(first[1], second[1])
     assert first[2] == second[2]
-    assert same(state.snapshot(), run.state.snapshot())
-    assert same(weights, dict(run.model.state_dict()))
+    assert bit_identical(state.snapshot(), run.state.snapshot())
+    assert bit_identical(weights, dict(run.model.state_dict()))
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == files
 
 
@@ -176,29 +176,29 @@ def test_parts_and_whole_are_the_same(run: Run, monkeypatch: pytest.MonkeyPatch)
 # --- names ---------------------------------------------------------------------------------------------
 
 
-def test_nodes_by_their_own_names(named: Run) -> None:
+def test_nodes_by_their_own_names(text_id_run: Run) -> None:
     """Rows come in the asked order, and a name on both sides is two nodes."""
-    everything = named.embed()
-    labels, is_dst = named.stream.ids.labels, named.stream.ids.is_dst
+    everything = text_id_run.embed()
+    labels, is_dst = text_id_run.stream.ids.labels, text_id_run.stream.ids.is_dst
     assert is_dst is not None
     row = {(str(name), bool(d)): i for i, (name, d) in enumerate(zip(labels, is_dst, strict=True))}
     assert ("n12", False) in row
     assert ("n12", True) in row
-    picked = named.embed(["n16", "n2", "n16"])
+    picked = text_id_run.embed(["n16", "n2", "n16"])
     expected = everything[[row["n16", True], row["n2", False], row["n16", True]]]
     np.testing.assert_allclose(picked, expected, rtol=1e-5, atol=1e-6)
     for side, dst in (("src", False), ("dst", True)):
-        one = named.embed(["n12"], side=side)  # type: ignore[arg-type]
+        one = text_id_run.embed(["n12"], side=side)  # type: ignore[arg-type]
         np.testing.assert_allclose(one[0], everything[row["n12", dst]], rtol=1e-5, atol=1e-6)
     with pytest.raises(DataError, match=r"'n12' is both.*side='src'"):
-        named.embed(["n12"])
+        text_id_run.embed(["n12"])
 
 
-def test_unknown_names_come_with_examples(named: Run, run: Run) -> None:
+def test_unknown_names_come_with_examples(text_id_run: Run, run: Run) -> None:
     with pytest.raises(DataError, match="'n99' is not in this stream; its ids look like 'n0'"):
-        named.embed(["n99"])
+        text_id_run.embed(["n99"])
     with pytest.raises(DataError, match="'n16' is not in this stream on the src side"):
-        named.recommend("n16")
+        text_id_run.recommend("n16")
     with pytest.raises(DataError, match="ids look like 0, 1, 2"):
         run.trajectory(12345, [1.0])
 
@@ -257,17 +257,17 @@ def test_a_trajectory_is_one_embedding_after_another(run: Run) -> None:
     assert len(np.unique(path.embeddings, axis=0)) > 4
 
 
-def test_a_trajectory_does_not_depend_on_what_else_is_asked(named: Run) -> None:
+def test_a_trajectory_does_not_depend_on_what_else_is_asked(text_id_run: Run) -> None:
     times = np.linspace(1.0, 95.0, 23)
-    path = named.trajectory("n3", times)
-    sparse = named.trajectory("n3", times[::4])
+    path = text_id_run.trajectory("n3", times)
+    sparse = text_id_run.trajectory("n3", times[::4])
     assert np.array_equal(path.embeddings[::4], sparse.embeddings)
 
 
 @pytest.mark.parametrize("times", [[], [3.0, 2.0], [[1.0], [2.0]]])
-def test_times_must_ascend(times: list[float], named: Run) -> None:
+def test_times_must_ascend(times: list[float], text_id_run: Run) -> None:
     with pytest.raises(DataError, match="ascending"):
-        named.trajectory("n3", times)
+        text_id_run.trajectory("n3", times)
 
 
 # --- recommendations -----------------------------------------------------------------------------------
@@ -289,8 +289,8 @@ def scored(run: Run, source: int, when: float) -> list[tuple[float, int]]:
 
 
 @pytest.mark.parametrize("when", [None, 50.0, 200])
-def test_the_best_of_all_destinations(when: float | None, run: Run, named: Run) -> None:
-    for of, name in ((run, run.stream.ids.labels[2].item()), (named, "n12")):
+def test_the_best_of_all_destinations(when: float | None, run: Run, text_id_run: Run) -> None:
+    for of, name in ((run, run.stream.ids.labels[2].item()), (text_id_run, "n12")):
         time = when if when is not None else float(of.stream.t[-1]) + (1 if of is run else 1e-9)
         expected = scored(of, of.stream.ids.find(name, "src"), time)
         got = of.recommend(name, at=time, k=5)
@@ -300,10 +300,10 @@ def test_the_best_of_all_destinations(when: float | None, run: Run, named: Run) 
         assert [one.probability for one in got] == pytest.approx([1 / (1 + exp(-one.score)) for one in got])
 
 
-def test_more_than_there_are(named: Run) -> None:
-    assert len(named.recommend("n3", k=999)) == len(named.stream.destinations)
+def test_more_than_there_are(text_id_run: Run) -> None:
+    assert len(text_id_run.recommend("n3", k=999)) == len(text_id_run.stream.destinations)
     with pytest.raises(ConfigError, match="k=0"):
-        named.recommend("n3", k=0)
+        text_id_run.recommend("n3", k=0)
 
 
 def test_nobody_is_recommended_before_its_first_event(tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_nobody_is_recommended_to_itself(tmp_path: Path) -> None:
 
 
 def test_a_rule_recommends_whom_one_met(tmp_path: Path) -> None:
-    stream = named_stream()
+    stream = text_id_stream()
     run = fit(stream, "edgebank", out=tmp_path / "run", show=False)
     when = stream.t[90].item()
     labels = stream.ids.labels
@@ -348,8 +348,8 @@ def test_a_rule_recommends_whom_one_met(tmp_path: Path) -> None:
 # --- evaluation ----------------------------------------------------------------------------------------
 
 
-def test_evaluation_says_what_training_said(run: Run, named: Run) -> None:
-    for one in (run, named):
+def test_evaluation_says_what_training_said(run: Run, text_id_run: Run) -> None:
+    for one in (run, text_id_run):
         metrics, again = one.metrics, Run.open(one.path).evaluate()
         assert (again.result, again.facts) == (metrics.result, metrics.facts)
 

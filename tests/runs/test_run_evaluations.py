@@ -27,7 +27,7 @@ SELECTIONS = {"transductive", "inductive", "old_old", "new_old", "new_new"}
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory: pytest.TempPathFactory, undrawn: None) -> Run:
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Run:
     stream = synthetic(600, sources=40, destinations=9, seed=3, dropout=0.9)
     return fit(stream, out=tmp_path_factory.mktemp("runs") / "labelled", epochs=1, show=False, **TINY)
 

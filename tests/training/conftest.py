@@ -1,5 +1,18 @@
-"""Tiny finished runs, shared by the tests of this folder."""
+"""Fixtures of the training tests."""
 
-from support.training_fixtures import named, one_thread, run, stream, undrawn
+from __future__ import annotations
 
-__all__ = ["named", "one_thread", "run", "stream", "undrawn"]
+import pytest
+from support.trained import tiny_stream
+
+from contig.data.events import EventStream
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fast(fast_training: None) -> None:
+    """Use fast trainings throughout."""
+
+
+@pytest.fixture(scope="session")
+def stream() -> EventStream:
+    return tiny_stream()

@@ -14,7 +14,15 @@ from typing import Any
 
 import pytest
 import torch
-from support.trained import TINY, named_stream, numbers, same, same_run, saved, tiny_stream
+from support.trained import (
+    TINY,
+    bit_identical,
+    identical_runs,
+    load_saved,
+    text_id_stream,
+    tiny_stream,
+    without_costs,
+)
 from typer.testing import CliRunner
 
 from contig.cli import app
@@ -106,13 +114,13 @@ def test_a_stop_between_steps(
         patch.setattr(Session, "train_step", ask)
         with pytest.raises(Interrupted):
             train(stream, tmp_path / "run")
-    progress = saved(tmp_path / "run", "checkpoint.pt")["progress"]
+    progress = load_saved(tmp_path / "run", "checkpoint.pt")["progress"]
     assert (progress["epoch"], progress["step"]) == ((step - 1) // STEPS, (step - 1) % STEPS + 1)
     if step <= STEPS:  # no epoch is done that could answer
         with pytest.raises(RunError, match="contig resume"):
             fitting.Run.open(tmp_path / "run")
     resume(tmp_path / "run", show=False)
-    assert same_run(tmp_path / "run", reference)
+    assert identical_runs(tmp_path / "run", reference)
 
 
 def test_a_stop_during_validation_is_granted_after_it(
@@ -123,10 +131,10 @@ def test_a_stop_during_validation_is_granted_after_it(
         patch.setattr(LinkScorer, "__call__", ask)
         with pytest.raises(Interrupted):
             train(stream, tmp_path / "run")
-    progress = saved(tmp_path / "run", "checkpoint.pt")["progress"]
+    progress = load_saved(tmp_path / "run", "checkpoint.pt")["progress"]
     assert (progress["epoch"], progress["step"], len(progress["log"])) == (2, 0, 2)
     resume(tmp_path / "run", show=False)
-    assert same_run(tmp_path / "run", reference)
+    assert identical_runs(tmp_path / "run", reference)
 
 
 def test_a_second_request_ends_at_once(
@@ -142,7 +150,7 @@ def test_a_second_request_ends_at_once(
         with pytest.raises(KeyboardInterrupt):
             train(stream, tmp_path / "run")
     resume(tmp_path / "run", show=False)
-    assert same_run(tmp_path / "run", reference)
+    assert identical_runs(tmp_path / "run", reference)
 
 
 def test_the_handlers_of_the_caller_come_back(stream: EventStream, tmp_path: Path) -> None:
@@ -249,7 +257,7 @@ def test_a_crash(
             train(stream, out, checkpoint_seconds=seconds)
     torch.manual_seed(12345)  # where the caller's generator stands must not matter
     resume(out, show=False)
-    assert same_run(out, reference)
+    assert identical_runs(out, reference)
 
 
 def test_two_crashes_and_a_stop(
@@ -270,7 +278,7 @@ def test_two_crashes_and_a_stop(
         with pytest.raises(Crash):
             resume(out, show=False)
     resume(out, show=False)
-    assert same_run(out, reference)
+    assert identical_runs(out, reference)
 
 
 @pytest.mark.parametrize("model", [name for name in MODELS if model_class(name).learns])
@@ -288,7 +296,7 @@ def test_every_model_comes_back_whole(model: str, tmp_path: Path, monkeypatch: p
         with pytest.raises(Crash):
             fit(stream, model, out=tmp_path / "run", epochs=2, show=False, checkpoint_seconds=0, **settings)
     resume(tmp_path / "run", show=False)
-    assert same_run(tmp_path / "run", tmp_path / "whole")
+    assert identical_runs(tmp_path / "run", tmp_path / "whole")
 
 
 def test_no_half_written_files_stay(tmp_path: Path, stream: EventStream) -> None:
@@ -305,7 +313,7 @@ def test_no_half_written_files_stay(tmp_path: Path, stream: EventStream) -> None
 def test_longer_is_the_same_as_long(stream: EventStream, reference: Path, tmp_path: Path) -> None:
     train(stream, tmp_path / "run", epochs=1)
     resume(tmp_path / "run", show=False, epochs=EPOCHS)
-    assert same_run(tmp_path / "run", reference)
+    assert identical_runs(tmp_path / "run", reference)
 
 
 def test_a_wish_for_more_epochs_outlives_a_stop(
@@ -318,7 +326,7 @@ def test_a_wish_for_more_epochs_outlives_a_stop(
             resume(tmp_path / "run", show=False, epochs=EPOCHS)
     assert RunFolder(tmp_path / "run").config().train.epochs == EPOCHS
     resume(tmp_path / "run", show=False)
-    assert same_run(tmp_path / "run", reference)
+    assert identical_runs(tmp_path / "run", reference)
 
 
 @pytest.mark.parametrize("option", ["lr", "batch_size", "dim", "seed"])
@@ -328,7 +336,7 @@ def test_what_decides_the_numbers_cannot_change(option: str, reference: Path) ->
 
 
 def test_a_rule_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = named_stream()
+    stream = text_id_stream()
     fit(stream, "edgebank", out=tmp_path / "whole", show=False)
     with monkeypatch.context() as patch:
         in_the_middle_of_scoring(patch, 1)
@@ -336,8 +344,8 @@ def test_a_rule_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             fit(stream, "edgebank", out=tmp_path / "run", show=False, batch_size=17)
     resume(tmp_path / "run", show=False)
     fit(stream, "edgebank", out=tmp_path / "other", show=False, batch_size=17)
-    assert same_run(tmp_path / "run", tmp_path / "other")
-    assert not same_run(tmp_path / "run", tmp_path / "whole")
+    assert identical_runs(tmp_path / "run", tmp_path / "other")
+    assert not identical_runs(tmp_path / "run", tmp_path / "whole")
 
 
 # --- a real kill -----------------------------------------------------------------------------------------
@@ -375,7 +383,9 @@ def caught(events: Path, out: Path, signum: signal.Signals) -> tuple[int, str]:
     deadline = time.monotonic() + 60
     try:
         while time.monotonic() < deadline and process.poll() is None:
-            if (out / "checkpoint.pt").exists() and saved(out, "checkpoint.pt")["progress"]["epoch"] >= 1:
+            if (out / "checkpoint.pt").exists() and load_saved(out, "checkpoint.pt")["progress"][
+                "epoch"
+            ] >= 1:
                 process.send_signal(signum)
                 break
             time.sleep(0.01)
@@ -392,7 +402,7 @@ def test_kill_9(events: Path, undisturbed: Path, tmp_path: Path) -> None:
     assert not (out / "metrics.json").exists()
     went_on = CliRunner().invoke(app, ["resume", str(out), "--device", "cpu"])
     assert went_on.exit_code == 0, went_on.output
-    assert same_run(out, undisturbed)
+    assert identical_runs(out, undisturbed)
 
 
 def test_a_polite_request(events: Path, undisturbed: Path, tmp_path: Path) -> None:
@@ -403,11 +413,11 @@ def test_a_polite_request(events: Path, undisturbed: Path, tmp_path: Path) -> No
     assert f"contig resume {out}" in said
     assert "Traceback" not in said
     resume(out, device="cpu", show=False)
-    assert same_run(out, undisturbed)
+    assert identical_runs(out, undisturbed)
 
 
 def test_the_comparison_sees_a_difference(stream: EventStream, reference: Path, tmp_path: Path) -> None:
     train(stream, tmp_path / "run", seed=1)
-    assert not same_run(tmp_path / "run", reference)
-    assert not same(saved(tmp_path / "run", "best.pt"), saved(reference, "best.pt"))
-    assert numbers({"a": [{"train_seconds": 1, "b": 2}]}) == {"a": [{"b": 2}]}
+    assert not identical_runs(tmp_path / "run", reference)
+    assert not bit_identical(load_saved(tmp_path / "run", "best.pt"), load_saved(reference, "best.pt"))
+    assert without_costs({"a": [{"train_seconds": 1, "b": 2}]}) == {"a": [{"b": 2}]}

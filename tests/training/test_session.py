@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.trained import TINY, same, tiny_stream
+from support.trained import TINY, bit_identical, tiny_stream
 
 from contig.data.events import EventStream
 from contig.data.splits import chronological_split
@@ -45,11 +45,11 @@ def test_a_snapshot_holds_everything_that_moves(stream: EventStream) -> None:
     steps(one, 4)
     snapshot = through_a_file(one.snapshot())
     assert set(snapshot) == {"weights", "optimizer", "state", "generators", "progress"}
-    assert same(snapshot["weights"], dict(one.model.state_dict()))
+    assert bit_identical(snapshot["weights"], dict(one.model.state_dict()))
     moments = snapshot["optimizer"]
     assert moments["count"] == 4
     assert int((moments["square"] > 0).sum()) > 0.9 * sum(p.numel() for p in one.model.parameters())
-    assert same(snapshot["state"]["rows"], dict(one.state.rows))
+    assert bit_identical(snapshot["state"]["rows"], dict(one.state.rows))
     train = chronological_split(stream).train
     observed = int(np.count_nonzero(stream.t[train] < stream.t[train[4 * 30]]))
     assert snapshot["state"]["position"] == train[observed - 1] + 1
@@ -70,7 +70,7 @@ def test_a_restored_session_goes_on_as_the_first(stream: EventStream) -> None:
     torch.manual_seed(99)
     two.restore(snapshot)
     assert steps(two, 4) == expected
-    assert same(through_a_file(two.snapshot()), end)
+    assert bit_identical(through_a_file(two.snapshot()), end)
 
 
 @pytest.mark.parametrize("part", ["weights", "optimizer", "state", "torch", "negatives", "progress"])
@@ -172,7 +172,7 @@ def test_a_step_found_by_a_tensor_is_the_step_of_that_number(model: str, stream:
         else:
             found = twin.walker._eager_step(number)
         torch.testing.assert_close(found, expected)
-        assert same(dict(one.state.rows), dict(twin.state.rows))
+        assert bit_identical(dict(one.state.rows), dict(twin.state.rows))
     assert tensors > 3
 
 
