@@ -89,7 +89,7 @@ def fast_training() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
-    """``trained("tiny", stream, epochs=2)``: a finished run of ``support.trained.TINY`` in a folder "tiny"."""
+    """``trained("tiny", stream, epochs=2)``: a run of ``support.trained.TINY`` in a folder "tiny"."""
     from support.trained import TINY, fast_training
 
     from contig.training.fit import fit

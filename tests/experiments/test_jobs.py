@@ -11,7 +11,7 @@ import pytest
 import torch
 from support.finished import finish
 from support.inline import run_inline
-from support.trained import TINY, same_run, tiny_stream
+from support.trained import TINY, identical_runs, tiny_stream
 
 from contig.data.datasets import open_stream
 from contig.data.read_options import ReadOptions
@@ -193,7 +193,7 @@ def test_a_job_gives_the_same_numbers_as_a_training_alone(one_thread: None, tmp_
     evaluations = [Evaluation(jobs[-1], "recommend", {"candidates": 5}), Evaluation(jobs[-1], "link")]
     assert run_jobs([[jobs[0]], [jobs[1]], [jobs[2], *evaluations]], device="cpu") == []
     alone = fit(path, "contig", out=tmp_path / "alone", device="cpu", show=False, bipartite=True, **settings)
-    assert same_run(jobs[2].folder, tmp_path / "alone")
+    assert identical_runs(jobs[2].folder, tmp_path / "alone")
     opened = Run.open(tmp_path / "alone", "cpu")
     for one in evaluations:
         assert one.result() == opened.evaluate(one.task, show=False, **one.options).as_dict()
