@@ -1,4 +1,4 @@
-"""The peak of memory is at least what was ever held, and says what it is of."""
+"""Peak memory: at least what was held at any time, and labelled with what was measured."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ import pytest
 import torch
 
 from contig.runs.metrics import PeakMemory
-from contig.training import memory_usage as peaks
+from contig.training import memory_usage
 from contig.training.memory_usage import peak_memory, reset_peak
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda:3")
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the other route to the number is Linux's")
-@pytest.mark.parametrize("told_by", ["status", "getrusage"])
-def test_the_peak_of_a_process_stays_when_memory_is_given_back(
-    told_by: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    if told_by == "getrusage":
-        monkeypatch.setattr(peaks, "STATUS", tmp_path / "none")
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the independent reading is Linux's")
+@pytest.mark.parametrize("source", ["status", "getrusage"])
+def test_the_peak_outlasts_the_memory(source: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if source == "getrusage":
+        monkeypatch.setattr(memory_usage, "STATUS", tmp_path / "none")
     block = np.ones(30_000_000)  # 240 MB, each page touched
     held = int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     del block
     found = peak_memory(CPU)
     assert found.of == "the whole process"
-    assert held - 2**20 <= found.bytes < 20 * held  # a wrong unit is a thousand times off
+    assert held - 2**20 <= found.bytes < 20 * held  # a wrong unit is off by a thousand
 
 
 def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +37,7 @@ def test_a_gpu_is_measured_from_the_start_of_the_training(monkeypatch: pytest.Mo
     assert peak_memory(GPU) == PeakMemory(bytes=11, of="tensors on the GPU")
 
 
-@pytest.mark.skipif(not peaks.CLEAR_REFS.exists(), reason="only Linux can reset the peak of a process")
+@pytest.mark.skipif(not memory_usage.CLEAR_REFS.exists(), reason="the peak can be reset on Linux only")
 def test_a_cpu_is_measured_from_the_start_of_the_training() -> None:
     block = np.ones(30_000_000)
     before = peak_memory(CPU).bytes
@@ -49,5 +47,5 @@ def test_a_cpu_is_measured_from_the_start_of_the_training() -> None:
 
 
 def test_a_system_that_cannot_reset_the_peak(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(peaks, "CLEAR_REFS", tmp_path / "no directory" / "clear_refs")
+    monkeypatch.setattr(memory_usage, "CLEAR_REFS", tmp_path / "no directory" / "clear_refs")
     reset_peak(CPU)

@@ -1,4 +1,4 @@
-"""Advice about a training that its numbers alone do not give."""
+"""Hints about a training that its metrics alone do not give."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contig.runs.config import RunConfig, build_model
 from contig.tasks.link import LinkScorer, evaluation_negatives, link_report
 from contig.training.session import Session
 
-FEW_STEPS = 50  # with fewer an epoch learns too little
+FEW_STEPS = 50  # an epoch with fewer learns too little
 BATCH_SIZES = (100, 50, 20, 10, 5)
 
 
 def before_training(session: Session) -> Iterator[str]:
-    """Say what is held out of the training, and whether an epoch has too few steps."""
+    """Report how many events are held out, and whether an epoch has too few steps."""
     split, size = session.data.split, session.config.train.batch_size
     early, events, steps = int(split.val[0]), len(split.train), len(session.steps)
     if events < early:
@@ -31,7 +31,7 @@ def before_training(session: Session) -> Iterator[str]:
 
 
 def after_training(session: Session) -> Iterator[str]:
-    """Say so if a heuristic baseline is better on the validation events."""
+    """Report a heuristic baseline that is better on the validation events."""
     baseline, learned = baseline_ap(session), session.progress.best_ap
     if baseline <= learned:
         return

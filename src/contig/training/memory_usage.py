@@ -1,4 +1,4 @@
-"""How much memory a training took at its peak."""
+"""Peak memory of a training."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import torch
 from contig.runs.metrics import PeakMemory
 
 STATUS = Path("/proc/self/status")
-CLEAR_REFS = Path("/proc/self/clear_refs")  # writing 5 resets the peak to what is in use
+CLEAR_REFS = Path("/proc/self/clear_refs")  # writing 5 resets the peak to the memory now in use
 
 
 def reset_peak(device: torch.device) -> None:
-    """Measure from here on; the peak of a process can be reset on Linux only."""
+    """Start measuring; on a CPU this works on Linux only."""
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     else:
@@ -25,10 +25,10 @@ def reset_peak(device: torch.device) -> None:
 
 
 def peak_memory(device: torch.device) -> PeakMemory:
-    """Measure the peak.
+    """Return the peak since ``reset_peak``.
 
-    On a GPU what torch had allocated there since ``reset_peak``. On a CPU the resident set of the
-    process, interpreter and libraries included: since ``reset_peak`` on Linux, elsewhere since its start.
+    On a GPU this is the memory that torch allocated there. On a CPU it is the resident set of the process,
+    interpreter and libraries included; on systems other than Linux it counts from the start of the process.
     """
     if device.type == "cuda":
         return PeakMemory(bytes=torch.cuda.max_memory_allocated(device), of="tensors on the GPU")
@@ -36,8 +36,8 @@ def peak_memory(device: torch.device) -> PeakMemory:
 
 
 def _peak_resident() -> int | None:
-    """None where the system does not tell."""
-    # Linux hands ru_maxrss on to a child: one started by a large process would seem as large itself.
+    """The largest resident set of this process in bytes; None where the system does not report it."""
+    # On Linux a child inherits ru_maxrss, so one started by a large process would look as large itself.
     if STATUS.exists() and (found := re.search(r"^VmHWM:\s*(\d+) kB$", STATUS.read_text(), re.MULTILINE)):
         return 1024 * int(found[1])
     try:

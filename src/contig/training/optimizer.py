@@ -1,7 +1,7 @@
-"""Adam with clipping, on all weights of a model as one vector.
+"""Adam with gradient clipping, on all weights of a model as one vector.
 
-One long tensor instead of dozens of small ones: on a GPU torch's own fused Adam gives a tensor of this
-size to a handful of processors, and clipping needs a kernel or two per weight.
+On a GPU, torch's fused Adam runs small tensors on a handful of processors, and clipping launches a kernel or
+two per weight. One long vector avoids both.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from torch.optim.adam import adam
 
 from contig.streaming.capture import Compiled
 
-ALIGNED = 64  # numbers; matrix products are slower on weights that begin anywhere
-FADING = (0.9, 0.999)  # Adam's two rates
-TINY = 1e-8  # Adam's epsilon
+ALIGNMENT = 64  # elements; matrix products are slower on unaligned weights
+BETAS = (0.9, 0.999)
+EPSILON = 1e-8
 
 
 class FlatAdam:
-    """Makes a model's weights views of one vector and steps that by Adam (Kingma and Ba, 2015).
+    """Adam (Kingma and Ba, 2015) on a model's weights, which become views of one vector.
 
-    A gradient whose norm exceeds ``clip`` is shortened to it first.
+    A gradient with a norm above ``clip`` is scaled down to it first.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class FlatAdam:
     ) -> None:
         self.lr, self.weight_decay, self.clip = lr, weight_decay, clip
         self.parameters = list(model.parameters())
-        sizes = [-(-p.numel() // ALIGNED) * ALIGNED for p in self.parameters]
+        sizes = [-(-p.numel() // ALIGNMENT) * ALIGNMENT for p in self.parameters]
         like = self.parameters[0].detach()
         self.vector = like.new_zeros(sum(sizes))
         self._padding = [like.new_zeros(n - p.numel()) for n, p in zip(sizes, self.parameters, strict=True)]
@@ -39,16 +39,16 @@ class FlatAdam:
             parameter.data = room[: parameter.numel()].view_as(parameter).copy_(parameter.detach())
         self.mean, self.square = torch.zeros_like(self.vector), torch.zeros_like(self.vector)
         self.count = torch.zeros((), dtype=torch.float32, device=like.device)
-        self._update = Compiled(self._updated, compiled)
+        self._update_on_gpu = Compiled(self._update, compiled)
 
     def clear(self) -> None:
-        """Forget gradients, also those of a step that did not come to its end."""
+        """Drop all gradients, including those of an interrupted step."""
         for parameter in self.parameters:
             parameter.grad = None
 
     @torch.no_grad()
     def step(self) -> None:
-        """Take the gradients that are there, and leave none."""
+        """Update the weights and drop the gradients; a missing gradient counts as zero."""
         pieces = []
         for parameter, padding in zip(self.parameters, self._padding, strict=True):
             grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
@@ -56,40 +56,42 @@ class FlatAdam:
         self.clear()
         grad = torch.cat(pieces)
         if grad.is_cuda:
-            self._update(grad)
+            self._update_on_gpu(grad)
         else:
             self._update_on_cpu(grad)
 
     def _update_on_cpu(self, grad: Tensor) -> None:
-        """By torch's fused Adam, which there is one pass over the memory."""
+        """Update by torch's fused Adam, which is one pass over the memory on a CPU."""
         grad.mul_((self.clip / (grad.norm() + 1e-6)).clamp(max=1.0))
         adam(
             *([self.vector], [grad], [self.mean], [self.square], [], [self.count]),
             lr=self.lr,
-            beta1=FADING[0],
-            beta2=FADING[1],
-            eps=TINY,
+            beta1=BETAS[0],
+            beta2=BETAS[1],
+            eps=EPSILON,
             weight_decay=self.weight_decay,
             amsgrad=False,
             maximize=False,
             fused=True,
         )
 
-    def _updated(self, grad: Tensor) -> Tensor:
+    def _update(self, grad: Tensor) -> Tensor:
         grad = grad * (self.clip / (grad.norm() + 1e-6)).clamp(max=1.0)
         if self.weight_decay:
             grad = grad + self.weight_decay * self.vector
         self.count += 1
-        self.mean.lerp_(grad, 1 - FADING[0])
-        self.square.mul_(FADING[1]).addcmul_(grad, grad, value=1 - FADING[1])
-        size = self.lr / (1 - FADING[0] ** self.count)
-        spread = (self.square / (1 - FADING[1] ** self.count)).sqrt() + TINY
-        self.vector.sub_(size * self.mean / spread)
+        self.mean.lerp_(grad, 1 - BETAS[0])
+        self.square.mul_(BETAS[1]).addcmul_(grad, grad, value=1 - BETAS[1])
+        step_size = self.lr / (1 - BETAS[0] ** self.count)
+        scale = (self.square / (1 - BETAS[1] ** self.count)).sqrt() + EPSILON
+        self.vector.sub_(step_size * self.mean / scale)
         return self.count
 
     def state_dict(self) -> dict[str, Tensor]:
+        """Return the moments and the number of steps; the weights belong to the model."""
         return {"mean": self.mean, "square": self.square, "count": self.count}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
+        """Load what ``state_dict`` returned, in place."""
         for name, tensor in self.state_dict().items():
             tensor.copy_(saved[name])
