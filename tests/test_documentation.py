@@ -1,0 +1,146 @@
+"""The commands and programs of the documentation run as written, without a network."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "docs/guide.md")
+NOWHERE = "http://127.0.0.1:9"  # the discard port: a download fails at once
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Block(NamedTuple):
+    language: str
+    page: str
+    line: int  # of its first line in the page
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.page}-{self.language}-line{self.line}"
+
+
+def blocks(markdown: str, page: str, *languages: str) -> list[Block]:
+    found = [
+        Block(m[1], page, markdown.count("\n", 0, m.start(2)) + 1, m[2]) for m in FENCE.finditer(markdown)
+    ]
+    return [block for block in found if block.language in languages]
+
+
+def commands(block: Block) -> list[str]:
+    """The commands of a block: all lines of ``bash``, those after a ``$`` of ``console``."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    if block.language == "console":
+        return [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    return [line for line in lines if line.strip() and not line.startswith("#")]
+
+
+def make_targets(command: str) -> list[str] | None:
+    """The targets of a ``make`` command; None for any other command."""
+    words = command.split("#")[0].split()
+    return [w for w in words[1:] if "=" not in w] if "make" in words[:1] else None
+
+
+def expected_lines(block: Block) -> list[str]:
+    """The lines of output that a ``console`` block shows, without ``...``."""
+    if block.language != "console":
+        return []
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [
+        x for line in lines if not line.startswith("$ ") and (x := " ".join(line.split())) not in ("", "...")
+    ]
+
+
+def expected_prints(block: Block) -> list[str]:
+    """The output that a ``python`` block promises: ``print(...)  # this``."""
+    return re.findall(r"^\s*print\(.*\)  # (.*)$", block.text, re.MULTILINE)
+
+
+def read(page: str, *languages: str) -> list[Block]:
+    return blocks((ROOT / page).read_text("utf-8"), page, *languages)
+
+
+SHELL = {page: read(page, "bash", "console", "sh", "shell") for page in PAGES}
+PYTHON = [block for page in PAGES for block in read(page, "python")]
+
+
+@pytest.fixture
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty working folder with ``contig`` on the path and no network."""
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, NOWHERE)
+    monkeypatch.setenv("no_proxy", "")
+    monkeypatch.setenv("NO_PROXY", "")
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("CONTIG_CACHE", str(tmp_path / "cache"))
+    if data := os.environ.get("CONTIG_DATA"):
+        monkeypatch.setenv("CONTIG_DATA", str(Path(data).resolve()))  # it may be relative
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_page_has_something_to_run() -> None:
+    for page in PAGES:
+        assert any(make_targets(c) is None for block in SHELL[page] for c in commands(block)), page
+        assert [block for block in PYTHON if block.page == page]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_run(page: str, offline: Path) -> None:
+    """All blocks of a page in order, in one folder."""
+    for block in SHELL[page]:
+        script = "\n".join(c for c in commands(block) if make_targets(c) is None)
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=offline,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
+        assert done.returncode == 0, f"{block}:\n{script}\n{done.stdout}\n{done.stderr}"
+        printed = [" ".join(line.split()) for line in done.stdout.splitlines()]
+        assert [line for line in expected_lines(block) if line not in printed] == [], done.stdout
+
+
+def test_make_commands_are_targets_of_the_makefile() -> None:
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    every = [block for page in PAGES for block in SHELL[page]]
+    used = [
+        target for block in every for command in commands(block) for target in make_targets(command) or []
+    ]
+    assert used
+    assert [target for target in used if target not in targets] == []
+
+
+@pytest.mark.parametrize("block", PYTHON, ids=str)
+def test_programs_run(block: Block, offline: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = "\n" * (block.line - 1) + block.text  # so that a traceback names the line of the page
+    exec(compile(source, str(ROOT / block.page), "exec"), {"__name__": "documentation"})
+    assert capsys.readouterr().out.splitlines() == expected_prints(block)
+
+
+def test_links_lead_somewhere() -> None:
+    for page in (*PAGES, "CONTRIBUTING.md"):
+        text = (ROOT / page).read_text("utf-8")
+        targets = [t for t in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if "://" not in t]
+        assert [t for t in targets if not ((ROOT / page).parent / t).exists()] == [], page
+
+
+def test_blocks_are_read_as_they_are_written() -> None:
+    console_part = "```console\n$ make demo x=1\n$ contig a \\\n    --b\nrow  one\n...\n```\n"
+    markdown = "a\n" + console_part + "\n```python\nprint(1)  # 1\n```\n"
+    console, program = blocks(markdown, "page", "console", "python")
+    assert (console.line, program.line) == (3, 11)
+    assert [" ".join(c.split()) for c in commands(console)] == ["make demo x=1", "contig a --b"]
+    assert [make_targets(c) for c in commands(console)] == [["demo"], None]
+    assert expected_lines(console) == ["row one"]
+    assert expected_prints(program) == ["1"]
