@@ -80,6 +80,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("no_proxy", "")
     monkeypatch.setenv("NO_PROXY", "")
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))  # commands too run from this source tree
     monkeypatch.setenv("CONTIG_CACHE", str(tmp_path / "cache"))
     if data := os.environ.get("CONTIG_DATA"):
         monkeypatch.setenv("CONTIG_DATA", str(Path(data).resolve()))  # it may be relative

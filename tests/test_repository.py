@@ -1,4 +1,4 @@
-"""What the repository itself must keep: no data, one version, a typed package, no private paths."""
+"""The repository holds no data and no private paths, and packages everything under one version."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ DATA = {
     ".gz",
     ".zip",
 }
-TABLES = {".csv", ".tsv", ".txt", ".json", ".jsonl"}  # small ones serve tests
+TABLES = {".csv", ".tsv", ".txt", ".json", ".jsonl"}  # allowed when small
 
 # Written so that this file does not match itself.
 PRIVATE = {
-    "a machine's own path": r"(?<![\w.:/*-])/(?:work|home|root|Users|opt)/",
-    "a folder outside the repository": r"\.\./(?:shared)",
+    "an absolute path": r"(?<![\w.:/*-])/(?:work|home|root|Users|opt)/",
+    "a directory outside the repository": r"\.\./(?:shared)",
     "a package registry": r"(?:pypi)\.org|(?:pythonhosted)\.org|(?:download\.pytorch)\.org",
 }
-EXEMPT = {".ci/run": {"a folder outside the repository"}}
+EXEMPT = {".ci/run": {"a directory outside the repository"}}
 
 
 @pytest.fixture(scope="module")
 def files() -> list[str]:
-    """What git tracks or would add."""
+    """The files that git tracks or would add."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -55,31 +55,34 @@ def test_no_data_is_committed(files: list[str]) -> None:
     assert [name for name in files if sizes[name] > 1_000_000] == []
 
 
-def private(text: str) -> set[str]:
+def private_names(text: str) -> set[str]:
+    """The kinds of private names that a text contains."""
     return {what for what, pattern in PRIVATE.items() if re.search(pattern, text)}
 
 
-def test_no_private_path_is_named(files: list[str]) -> None:
+def test_no_private_path_is_mentioned(files: list[str]) -> None:
     texts = {name: (ROOT / name).read_text("utf-8", errors="ignore") for name in files}
-    named = {
-        name: found for name, text in texts.items() if (found := private(text) - EXEMPT.get(name, set()))
+    mentioned = {
+        name: found
+        for name, text in texts.items()
+        if (found := private_names(text) - EXEMPT.get(name, set()))
     }
-    assert named == {}
+    assert mentioned == {}
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("see /" + "work/main", "a machine's own path"),
-        ("'/" + "home/someone/data'", "a machine's own path"),
+        ("see /" + "work/main", "an absolute path"),
+        ("'/" + "home/someone/data'", "an absolute path"),
         ("cd ..", None),
-        ("data = root / '..' / '../" + "shared/data'", "a folder outside the repository"),
+        ("data = root / '..' / '../" + "shared/data'", "a directory outside the repository"),
         ("https://example.com/" + "home/page", None),
         ("https://py" + "pi.org/simple", "a package registry"),
     ],
 )
-def test_the_path_check_sees_what_it_must(text: str, found: str | None) -> None:
-    assert private(text) == ({found} if found else set())
+def test_the_check_finds_private_paths(text: str, found: str | None) -> None:
+    assert private_names(text) == ({found} if found else set())
 
 
 def project() -> dict[str, str]:
@@ -87,29 +90,29 @@ def project() -> dict[str, str]:
         return dict(tomllib.load(file)["project"])
 
 
-def test_the_version_is_one() -> None:
+def test_the_package_has_the_version_of_the_project() -> None:
     assert contig.__version__ == project()["version"]
 
 
-def test_the_changelog_speaks_of_the_version() -> None:
+def test_the_changelog_has_an_entry_for_the_version() -> None:
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
     assert project()["version"] in headings
 
 
-def test_the_setup_pins_the_torch_that_the_constraints_pin() -> None:
+def test_setup_installs_the_pinned_torch() -> None:
     pinned = re.findall(r"^torch==(\S+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE)
-    asked = re.findall(r"\btorch==(\S+)", (ROOT / "Makefile").read_text("utf-8"))
+    installed = re.findall(r"\btorch==(\S+)", (ROOT / "Makefile").read_text("utf-8"))
     assert len(pinned) == 1
-    assert set(asked) == set(pinned)
+    assert set(installed) == set(pinned)
 
 
 def test_the_wheel_holds_the_whole_package(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, capture_output=True, check=True, timeout=120)
     (wheel,) = tmp_path.glob("*.whl")
-    packed = set(zipfile.ZipFile(wheel).namelist())
+    packaged = set(zipfile.ZipFile(wheel).namelist())
     source = ROOT / "src"
-    wanted = {p.relative_to(source).as_posix() for p in (source / "contig").rglob("*") if p.is_file()}
-    assert "contig/py.typed" in packed
-    assert {w for w in wanted if "__pycache__" not in w} - packed == set()
-    assert any(name.endswith("licenses/LICENSE") for name in packed)
+    expected = {p.relative_to(source).as_posix() for p in (source / "contig").rglob("*") if p.is_file()}
+    assert "contig/py.typed" in packaged
+    assert {name for name in expected if "__pycache__" not in name} - packaged == set()
+    assert any(name.endswith("licenses/LICENSE") for name in packaged)

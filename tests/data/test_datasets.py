@@ -126,7 +126,7 @@ def test_fresh_download_reads_keeps_and_records(site: Site, tiny, own_cache: Pat
     recorded = (own_cache / "wikipedia.csv.sha256").read_text()
     assert recorded == f"{hashlib.sha256(body).hexdigest()}  wikipedia.csv\n"
     assert files_in(own_cache) == {"wikipedia.csv", "wikipedia.csv.sha256"}
-    assert "Range" not in site.asked[0]
+    assert "Range" not in site.requests[0]
 
 
 def test_a_cached_file_is_not_downloaded_again(site: Site, tiny, own_cache: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_cached_file_is_not_downloaded_again(site: Site, tiny, own_cache: Path
     first = load_dataset("wikipedia")
     assert find_dataset("wikipedia") == own_cache / "wikipedia.csv"
     second = load_dataset("wikipedia", download=False)
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
     assert first.equals(second)
 
 
@@ -198,7 +198,7 @@ def test_an_interrupted_download_is_resumed_by_the_next_call(site: Site, tiny, o
     with pytest.raises(DataError, match=r"could not be downloaded \(.*ended after 50 of \d+ bytes"):
         load_dataset("wikipedia")
     assert len(load_dataset("wikipedia")) == 5
-    assert site.asked[-1]["Range"] == "bytes=50-"
+    assert site.requests[-1]["Range"] == "bytes=50-"
     assert (own_cache / "wikipedia.csv").read_bytes() == body
 
 
@@ -212,7 +212,7 @@ def test_for_a_missing_page_the_message_says_what_to_do(site: Site, tiny, own_ca
     assert site.url("wikipedia.csv") in message
     assert f"put wikipedia.csv into {own_cache}" in message
     assert "wikipedia.parquet" in message
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
     assert files_in(own_cache) == set()
 
 
@@ -238,7 +238,7 @@ def test_download_can_be_forbidden(site: Site, tiny) -> None:
     tiny("wikipedia", JODIE, 5, 5)
     with pytest.raises(DataError, match="downloading is off"):
         load_dataset("wikipedia", download=False)
-    assert site.asked == []
+    assert site.requests == []
 
 
 def test_an_unwritable_cache_is_named(tiny, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,11 +270,11 @@ def test_the_order_of_places(tmp_path: Path, own_cache: Path, tiny, site: Site, 
     (given / "wikipedia.csv").unlink()
     assert find_dataset("wikipedia", given) == own_cache / "wikipedia.csv"
     assert len(load_dataset("wikipedia")) == 5
-    assert site.asked == []
+    assert site.requests == []
     (own_cache / "wikipedia.csv").unlink()
     assert find_dataset("wikipedia") is None
     assert len(load_dataset("wikipedia")) == 5
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 def test_file_names(tmp_path: Path, no_data_dir: None) -> None:
@@ -428,7 +428,7 @@ def test_the_sample_is_used_without_a_network(
 def test_the_sample_is_the_last_choice(sample_installed: None, site: Site, tiny) -> None:
     tiny("collegemsg", SNAP, 4, 5)
     assert len(load_dataset("collegemsg", download=False)) == 59_835
-    assert site.asked == []
+    assert site.requests == []
     assert len(load_dataset("collegemsg")) == 4
     assert len(load_dataset("collegemsg", download=False)) == 4
 

@@ -70,7 +70,7 @@ def test_the_reader_sees_the_file_under_its_own_name_before_it_is_kept(site: Sit
     checksum = place.with_name("events.csv.sha256").read_text()
     assert checksum == f"{hashlib.sha256(BODY).hexdigest()}  events.csv\n"
     assert files_in(place.parent) == {"events.csv", "events.csv.sha256"}
-    assert "Range" not in site.asked[0]
+    assert "Range" not in site.requests[0]
 
 
 def test_what_the_reader_refuses_is_removed(site: Site, place: Path) -> None:
@@ -98,15 +98,15 @@ def test_what_changed_since_is_refused(site: Site, place: Path) -> None:
 def test_a_partial_file_is_resumed(site: Site, place: Path) -> None:
     part_of(place, BODY[:60])
     assert fetched(site, place) == BODY
-    assert [asked.get("Range") for asked in site.asked] == ["bytes=60-"]
+    assert [request.get("Range") for request in site.requests] == ["bytes=60-"]
     assert files_in(place.parent) == {"events.csv", "events.csv.sha256"}
 
 
 def test_an_interrupted_connection_is_resumed(site: Site, place: Path) -> None:
     site.cuts = [70, 30]
     assert fetched(site, place) == BODY
-    assert [asked.get("Range") for asked in site.asked] == [None, "bytes=70-", "bytes=100-"]
-    assert [asked.get("If-Range") for asked in site.asked] == [None, '"v1"', '"v1"']
+    assert [request.get("Range") for request in site.requests] == [None, "bytes=70-", "bytes=100-"]
+    assert [request.get("If-Range") for request in site.requests] == [None, '"v1"', '"v1"']
 
 
 def test_a_connection_that_keeps_breaking_is_given_up_and_resumed_by_the_next_call(
@@ -117,55 +117,55 @@ def test_a_connection_that_keeps_breaking_is_given_up_and_resumed_by_the_next_ca
         fetched(site, place)
     assert files_in(place.parent) == {"partial/events.csv", "partial/events.csv.version"}
     assert fetched(site, place) == BODY
-    assert site.asked[-1]["Range"] == "bytes=50-"
+    assert site.requests[-1]["Range"] == "bytes=50-"
 
 
 def test_a_server_without_ranges_starts_over(site: Site, place: Path) -> None:
     site.ranges = False
     site.cuts = [80]
     assert fetched(site, place) == BODY
-    assert site.asked[1]["Range"] == "bytes=80-"
+    assert site.requests[1]["Range"] == "bytes=80-"
 
 
 def test_a_range_that_was_not_asked_for_is_not_appended(site: Site, place: Path) -> None:
     site.cuts = [80]
     site.shift = 6
     assert fetched(site, place) == BODY
-    assert [asked.get("Range") for asked in site.asked] == [None, "bytes=80-", None]
+    assert [request.get("Range") for request in site.requests] == [None, "bytes=80-", None]
 
 
 def test_a_file_that_changed_between_two_attempts_is_not_mixed(site: Site, place: Path) -> None:
     part = part_of(place, BODY.replace(b"1", b"7")[:120])
     part.with_name("events.csv.version").write_text('"v0"')
     assert fetched(site, place) == BODY
-    assert site.asked[0]["If-Range"] == '"v0"'
+    assert site.requests[0]["If-Range"] == '"v0"'
 
 
 def test_a_partial_file_that_is_complete_is_accepted(site: Site, place: Path) -> None:
     part_of(place, BODY)
     assert fetched(site, place) == BODY
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
 
 
 def test_a_partial_file_longer_than_the_server_s_is_replaced(site: Site, place: Path) -> None:
     part_of(place, BODY + b"left over\n")
     assert fetched(site, place) == BODY
-    assert ["Range" in asked for asked in site.asked] == [True, False]
+    assert ["Range" in request for request in site.requests] == [True, False]
 
 
 def test_without_an_etag_the_transfer_still_resumes(site: Site, place: Path) -> None:
     site.etag = None
     site.cuts = [33]
     assert fetched(site, place) == BODY
-    assert site.asked[1]["Range"] == "bytes=33-"
-    assert "If-Range" not in site.asked[1]
+    assert site.requests[1]["Range"] == "bytes=33-"
+    assert "If-Range" not in site.requests[1]
 
 
 def test_a_weak_etag_is_no_ground_to_resume_on(site: Site, place: Path) -> None:
     site.etag = 'W/"v1"'
     site.cuts = [33]
     assert fetched(site, place) == BODY
-    assert "If-Range" not in site.asked[1]
+    assert "If-Range" not in site.requests[1]
 
 
 # --- servers that do not give it
@@ -174,14 +174,14 @@ def test_a_weak_etag_is_no_ground_to_resume_on(site: Site, place: Path) -> None:
 def test_a_busy_server_is_asked_again(site: Site, place: Path) -> None:
     site.statuses = [503, 429]
     assert fetched(site, place) == BODY
-    assert len(site.asked) == 3
+    assert len(site.requests) == 3
 
 
 def test_a_missing_page_is_not_asked_for_again(site: Site, place: Path) -> None:
     site.files.clear()
     with pytest.raises(Unreachable, match="the server answered 404"):
         fetched(site, place)
-    assert len(site.asked) == 1
+    assert len(site.requests) == 1
     assert files_in(place.parent) == set()
 
 
@@ -226,7 +226,7 @@ def test_who_waited_for_a_download_uses_it(site: Site, place: Path) -> None:
         place.write_bytes(b"brought by another\n")
     waiting.join()
     assert seen == [b"brought by another\n"]
-    assert site.asked == []
+    assert site.requests == []
 
 
 def test_progress_is_shown_on_a_terminal_only(

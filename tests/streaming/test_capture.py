@@ -1,4 +1,4 @@
-"""A captured step is the plain step: once per call, with the same numbers."""
+"""A captured step does what the eager one does: once per call, with the same numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contig.tasks.link import LinkScorer
 
 
 class Counter:
-    """A step with a memory, so that running it twice or not at all shows, or with a wrong number."""
+    """A step whose result shows every call before it: a repeated, missing or wrong number changes it."""
 
     def __init__(self, device: str) -> None:
         self.total = torch.zeros(1, dtype=torch.int64, device=device)
@@ -30,7 +30,7 @@ class Counter:
         return self.total + number
 
 
-def test_on_a_cpu_every_call_runs_the_plain_function_once() -> None:
+def test_a_cpu_runs_every_batch_eagerly_and_once() -> None:
     counter, plain = Counter("cpu"), Counter("cpu")
     step = Captured(pytest.fail, counter, torch.device("cpu"))
     for call in range(2 * WARM_UP):
@@ -41,8 +41,8 @@ def test_on_a_cpu_every_call_runs_the_plain_function_once() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("first", [0, 1, WARM_UP, WARM_UP + 1, 2 * WARM_UP])
-def test_a_captured_step_is_the_plain_one(first: int) -> None:
-    """Warm-up, capture, replays; with irregular batches in between, and numbers that begin again."""
+def test_a_captured_step_equals_the_eager_one(first: int) -> None:
+    """Warm-up, capture and replays, with irregular batches in between and numbers that start again."""
     counter, plain = Counter("cuda"), Counter("cuda")
     ran_eagerly: list[int] = []
 
@@ -61,11 +61,13 @@ def test_a_captured_step_is_the_plain_one(first: int) -> None:
 
 
 @pytest.mark.gpu
-def test_what_cannot_be_captured_runs_eagerly_with_one_notice(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_step_that_cannot_be_captured_runs_eagerly_with_one_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     total = torch.zeros(1, device="cuda")
 
     def waits(number: int | Tensor) -> Tensor:
-        if float(number) >= 0:  # asks the device for a value, which a capture forbids
+        if float(number) >= 0:  # waits for the device, which a capture forbids
             total.add_(1)
         return total.clone()
 
@@ -79,7 +81,7 @@ def test_what_cannot_be_captured_runs_eagerly_with_one_notice(caplog: pytest.Log
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", CASES)
-def test_every_model_walks_alike_captured_plain_and_on_a_cpu(
+def test_every_model_scores_alike_captured_eager_and_on_a_cpu(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stream = random_stream(3, events=80)

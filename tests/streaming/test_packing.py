@@ -8,21 +8,21 @@ import torch
 from support.problems import case, random_stream, shape_of
 
 from contig.history import History
-from contig.streaming import packing as module
+from contig.streaming import packing
 from contig.streaming.packing import GRANULARITY, count_nodes, count_nodes_read, fits, room_needed
 
 
 @pytest.mark.parametrize("at_once", [1, 10**9])
 @pytest.mark.parametrize("name", ["contig", "tgn"])
 def test_counts_equal_the_sizes_of_sets(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MENTIONS_AT_ONCE", at_once)
+    monkeypatch.setattr(packing, "MENTIONS_AT_ONCE", at_once)
     stream = random_stream(4, events=43, num_nodes=30)
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     negative = torch.from_numpy(np.random.default_rng(0).integers(0, 30, (43, 2)))
     found = count_nodes_read(model, history, torch.arange(43), negative, 5)
     expected = []
-    for start in range(0, 40, 5):  # the last, shorter batch is not counted
-        named: set[int] = set()
+    for start in range(0, 40, 5):  # the short last batch is not counted
+        read: set[int] = set()
         for event in range(start, start + 5):
             for node in (stream.src[event], stream.dst[event], *negative[event].tolist()):
                 past = [
@@ -31,18 +31,18 @@ def test_counts_equal_the_sizes_of_sets(name: str, at_once: int, monkeypatch: py
                     for one, other in {(u, v), (v, u)}
                     if one == node and t < stream.t[event]
                 ]
-                named |= {int(node), *map(int, past[::-1][: model.neighbors])}
-        expected.append(len(named))
+                read |= {int(node), *map(int, past[::-1][: model.neighbors])}
+        expected.append(len(read))
     assert found.tolist() == expected
 
 
-def test_nothing_is_counted_on_a_cpu() -> None:
+def test_a_cpu_needs_no_counts() -> None:
     stream = random_stream(4)
     model, history = case("tgn", shape_of(stream)), History.from_stream(stream)
     assert count_nodes(model, history, torch.arange(40), torch.zeros(40, 1, dtype=torch.int64), 5) is None
 
 
-def test_room_and_what_fits_in_it() -> None:
+def test_room_is_spare_and_uncounted_batches_do_not_fit() -> None:
     counts = np.array([3, 2 * GRANULARITY, 17])
     room = room_needed(counts)
     assert room is not None

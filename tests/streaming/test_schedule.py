@@ -1,4 +1,4 @@
-"""The schedule of a walk against a slow twin."""
+"""The batches of a walk against a slow reference."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from contig.streaming.schedule import BatchSchedule, Step, schedule
 TIMES = st.lists(st.integers(0, 12), max_size=40).map(sorted)
 
 
-def slow(times: list[int], batch_size: int) -> list[tuple[list[int], list[int]]]:
-    """Per batch: the events scored, and the events observed after it, one decision at a time."""
+def reference(times: list[int], batch_size: int) -> list[tuple[list[int], list[int]]]:
+    """Per batch the events scored and the events observed after it, one event at a time."""
     walk, observed = [], 0
     batches = [list(range(i, min(i + batch_size, len(times)))) for i in range(0, len(times), batch_size)]
     for number, batch in enumerate(batches):
@@ -30,17 +30,17 @@ def slow(times: list[int], batch_size: int) -> list[tuple[list[int], list[int]]]
     return walk
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(TIMES, st.integers(1, 9))
-def test_the_schedule_against_a_slow_twin(times: list[int], batch_size: int) -> None:
+def test_the_schedule_equals_the_reference(times: list[int], batch_size: int) -> None:
     steps = schedule(np.array(times, dtype=np.int64), batch_size)
     found = [(list(range(s.start, s.stop)), list(range(s.observe_from, s.observe_to))) for s in steps]
-    assert found == slow(times, batch_size)
+    assert found == reference(times, batch_size)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(TIMES, st.integers(1, 9), st.booleans())
-def test_no_state_knows_an_event_of_its_batch_s_own_time(
+def test_a_batch_is_scored_before_any_event_of_its_time_is_observed(
     times: list[int], batch_size: int, real: bool
 ) -> None:
     column = np.array(times, dtype=np.float64 if real else np.int64)
@@ -51,26 +51,26 @@ def test_no_state_knows_an_event_of_its_batch_s_own_time(
         assert 1 <= step.stop - step.start <= batch_size
         scored += range(step.start, step.stop)
         observed += range(step.observe_from, step.observe_to)
-        assert set(observed) <= set(scored)  # never observed before it was scored
+        assert set(observed) <= set(scored)  # nothing is observed before it is scored
     everything = list(range(len(times)))
     assert scored == everything  # each once, in order
     assert observed == everything
 
 
-def test_by_hand() -> None:
+def test_a_schedule_by_hand() -> None:
     times = np.array([1, 2, 2, 2, 2, 3, 3])
     assert schedule(times, 2) == [Step(0, 2, 0, 1), Step(2, 4, 1, 1), Step(4, 6, 1, 5), Step(6, 7, 5, 7)]
 
 
-def test_without_ties_a_batch_is_observed_when_it_is_scored() -> None:
+def test_without_ties_every_batch_is_observed_whole() -> None:
     assert schedule(np.arange(5), 2) == [Step(0, 2, 0, 2), Step(2, 4, 2, 4), Step(4, 5, 4, 5)]
 
 
-def test_nothing_to_walk() -> None:
+def test_no_events_make_no_batches() -> None:
     assert schedule(np.array([], dtype=np.int64), 3) == []
 
 
-def test_a_batch_of_nothing_is_refused() -> None:
+def test_an_empty_batch_is_refused() -> None:
     for size in (0, -1):
         with pytest.raises(ConfigError, match=f"batch_size={size}"):
             schedule(np.arange(5), size)
@@ -82,10 +82,10 @@ def history_of(times: list[int]) -> History:
     return History.from_stream(stream_of([(0, 1, time) for time in times], 2))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(TIMES, TIMES, st.integers(1, 9))
 def test_lookups_by_tensor_and_by_number_agree(before: list[int], times: list[int], batch_size: int) -> None:
-    """Also after a reset to other events."""
+    """After a reset too, which reuses the memory."""
     batches = BatchSchedule(40, batch_size, torch.device("cpu"))
     batches.reset(np.arange(len(before)), history_of(before))
     memory = batches.events.data_ptr()

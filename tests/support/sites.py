@@ -1,4 +1,4 @@
-"""A web server in this process, for tests of what comes over the network."""
+"""A web server in this process, for tests of downloads."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from typing import Any
 
 @dataclass
 class Site:
-    """What the server serves, how it misbehaves, what it was asked."""
+    """The files of the server, how it misbehaves, and the requests it received."""
 
     files: dict[str, bytes] = field(default_factory=dict)
     ranges: bool = True
     etag: str | None = '"v1"'
-    cuts: list[int] = field(default_factory=list)  # send only so many bytes, once each
-    statuses: list[int] = field(default_factory=list)  # answer with these, once each
-    asked: list[dict[str, str]] = field(default_factory=list)
-    shift: int = 0  # answer a range that begins so many bytes later than asked, once
+    cuts: list[int] = field(default_factory=list)  # close after this many bytes, once each
+    statuses: list[int] = field(default_factory=list)  # respond with these first, once each
+    requests: list[dict[str, str]] = field(default_factory=list)  # the headers of each
+    shift: int = 0  # start the next range this many bytes too late
     while_serving: Callable[[], None] | None = None
     port: int = 0
 
@@ -32,26 +32,26 @@ class Site:
 def handler_for(site: Site) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            site.asked.append(dict(self.headers))
+            site.requests.append(dict(self.headers))
             if site.while_serving:
                 site.while_serving()
             body = site.files.get(self.path[1:])
             if site.statuses:
-                return self.answer(site.statuses.pop(0), b"")
+                return self.respond(site.statuses.pop(0), b"")
             if body is None:
-                return self.answer(404, b"")
-            asked = self.headers.get("Range")
-            same = self.headers.get("If-Range") in (None, site.etag)
-            if site.ranges and asked and same:
-                begin = int(asked.removeprefix("bytes=").removesuffix("-")) + site.shift
+                return self.respond(404, b"")
+            wanted = self.headers.get("Range")
+            unchanged = self.headers.get("If-Range") in (None, site.etag)
+            if site.ranges and wanted and unchanged:
+                begin = int(wanted.removeprefix("bytes=").removesuffix("-")) + site.shift
                 site.shift = 0
                 if begin >= len(body):
-                    return self.answer(416, b"", {"Content-Range": f"bytes */{len(body)}"})
-                told = {"Content-Range": f"bytes {begin}-{len(body) - 1}/{len(body)}"}
-                return self.answer(206, body[begin:], told)
-            return self.answer(200, body)
+                    return self.respond(416, b"", {"Content-Range": f"bytes */{len(body)}"})
+                headers = {"Content-Range": f"bytes {begin}-{len(body) - 1}/{len(body)}"}
+                return self.respond(206, body[begin:], headers)
+            return self.respond(200, body)
 
-        def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        def respond(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
             if site.etag:
@@ -69,6 +69,7 @@ def handler_for(site: Site) -> type[BaseHTTPRequestHandler]:
 
 @contextmanager
 def serving() -> Iterator[Site]:
+    """Serve a site on a free port of this machine."""
     site = Site()
     with ThreadingHTTPServer(("127.0.0.1", 0), handler_for(site)) as server:
         site.port = server.server_address[1]
@@ -82,5 +83,5 @@ def serving() -> Iterator[Site]:
 
 
 def files_in(folder: Path) -> set[str]:
-    """Everything in a folder but the locks, which are empty and stay."""
+    """All files in a folder but lock files, which are empty and stay."""
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"}
