@@ -1,10 +1,14 @@
-"""Which implementation of an operation runs."""
+"""Which implementation of an operation runs, and that only ``contig.kernels`` knows."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import pytest
 import torch
 
+import contig.kernels
 from contig.kernels.dispatch import backend, disabled
 
 CPU = torch.device("cpu")
@@ -34,3 +38,13 @@ def test_disabled_ends_with_an_error_too() -> None:
     with pytest.raises(ValueError, match="inside"), disabled():
         raise ValueError("inside")
     assert backend(CPU) == before
+
+
+def test_no_other_package_chooses_an_implementation() -> None:
+    kernels = Path(contig.kernels.__file__).parent
+    others = [path for path in kernels.parent.rglob("*.py") if kernels not in path.parents]
+    chosen = re.compile(
+        r"^\s*(import|from) (numba|triton|contig\.kernels\.[cg]pu)|\bimport backend\b", re.MULTILINE
+    )
+    assert len(others) > 50
+    assert [path for path in others if chosen.search(path.read_text("utf-8"))] == []
