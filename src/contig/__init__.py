@@ -7,7 +7,8 @@
     run = contig.fit("collegemsg", epochs=5)
     run.recommend(7, k=3)
 
-To add a model, subclass ``Model`` and pass the class to ``fit``, or register it with ``register_model``.
+To add a model, subclass ``Model`` and pass the class to ``fit``, or register it with ``register_model``. To
+add a task, subclass ``Task`` and pass an instance to ``Run.evaluate``, or register it with ``register_task``.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
     from contig.runs.run import Recommendation, Run, Trajectory
+    from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
+    from contig.tasks.context import EvaluationContext
     from contig.training.fit import fit, resume
 
 # Names load on first use, so that `import contig` and `contig --help` do not wait for torch.
@@ -41,6 +44,8 @@ _HOME = {
     "DataError": "errors",
     "DataShape": "models",
     "Dataset": "data.catalogue",
+    "Evaluation": "tasks",
+    "EvaluationContext": "tasks.context",
     "EventBatch": "models",
     "EventStream": "data.events",
     "History": "history",
@@ -48,11 +53,15 @@ _HOME = {
     "Negatives": "data.negatives",
     "Neighbors": "history",
     "NodeState": "models",
+    "Protocol": "tasks",
     "ReadOptions": "data.read_options",
     "Recommendation": "runs.run",
+    "ResultTable": "tasks",
     "Run": "runs.run",
     "RunError": "errors",
     "Split": "data.splits",
+    "Task": "tasks",
+    "TaskResult": "tasks",
     "Trajectory": "runs.run",
     "chronological_split": "data.splits",
     "fit": "training.fit",
@@ -63,6 +72,7 @@ _HOME = {
     "register_dataset": "data.catalogue",
     "register_model": "models",
     "register_reader": "data.readers",
+    "register_task": "tasks",
     "resume": "training.fit",
     "synthetic": "data.synthetic",
 }
@@ -74,6 +84,8 @@ __all__ = [
     "DataError",
     "DataShape",
     "Dataset",
+    "Evaluation",
+    "EvaluationContext",
     "EventBatch",
     "EventStream",
     "History",
@@ -81,11 +93,15 @@ __all__ = [
     "Negatives",
     "Neighbors",
     "NodeState",
+    "Protocol",
     "ReadOptions",
     "Recommendation",
+    "ResultTable",
     "Run",
     "RunError",
     "Split",
+    "Task",
+    "TaskResult",
     "Trajectory",
     "__version__",
     "chronological_split",
@@ -98,6 +114,7 @@ __all__ = [
     "register_dataset",
     "register_model",
     "register_reader",
+    "register_task",
     "resume",
     "synthetic",
     "testing",

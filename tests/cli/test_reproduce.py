@@ -22,7 +22,7 @@ from contig.reproduction.items import NAMES, Item, choose_items
 from contig.reproduction.items.fig5 import Fig5
 from contig.reproduction.items.fig6 import Fig6
 from contig.reproduction.scales import QUICK
-from contig.tasks import classify
+from contig.tasks import label_decoding
 
 SMALL = {"epochs": 2, "dim": 8, "time_dim": 8, "neighbors": 2, "batch_size": 50}
 VALUES = {"horizon": (0.6, 1.0), "neighbors": (2.0,), "heads": (1, 2), "dim": (8,), "time_dim": (4, 8)}
@@ -49,7 +49,7 @@ def started(monkeypatch: pytest.MonkeyPatch, light: None, here: Path) -> list[Wo
 
     monkeypatch.setattr(items, "choose_items", tiny_items)
     monkeypatch.setattr(scales, "QUICK", replace(QUICK, settings=SMALL, events=300))
-    monkeypatch.setattr(classify, "LOOKS", 2)
+    monkeypatch.setattr(label_decoding, "VALIDATIONS", 2)
     return run_inline(monkeypatch, run)
 
 

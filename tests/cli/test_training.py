@@ -12,7 +12,6 @@ from support.trained import TINY, without_costs
 
 from contig.data.readers import read_events
 from contig.runs.folder import RunFolder
-from contig.runs.run import Run
 from contig.training.fit import fit
 from contig.training.session import Session
 
@@ -187,37 +186,3 @@ def test_a_finished_run_tells_its_results_again(run: Path) -> None:
     assert f"To train longer: contig resume {run} --epochs 4" in answer.err
     assert f"transductive contig {100 * metrics.transductive.ap:.2f}" in answer.words
     assert f"the best epoch was {best} of 2" in answer.words
-
-
-# --- evaluate ------------------------------------------------------------------------------------------
-
-
-def test_evaluate_json(run: Path) -> None:
-    found = Answer("evaluate", run, "--task", "link", "--json").json
-    assert found == Run.open(run).evaluate().as_dict()
-    assert {"protocol", "seed", "batch_size", "hardware"} <= set(found)
-    for selection in ("transductive", "inductive"):
-        assert set(found[selection]) == {"ap", "auc", "ap_overall", "auc_overall", "events"}
-    harder = Answer("evaluate", run, "--negatives", "inductive", "--batch-size", 12, "--json").json
-    assert harder == Run.open(run).evaluate(negatives="inductive", batch_size=12).as_dict()
-    assert harder["transductive"] != found["transductive"]
-
-
-def test_evaluate_for_people(run: Path) -> None:
-    found = Run.open(run).evaluate(negatives="historical").result
-    answer = Answer("evaluate", run, "--negatives", "historical")
-    assert f"transductive contig {100 * found.transductive.ap:.2f}" in answer.words
-    assert "historical negatives, batches of 30, new nodes by holdout tgn" in answer.words
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--task", "lnk"], "Unknown task 'lnk'. Did you mean 'link'"),
-        (["--negatives", "historic"], "Did you mean 'historical'"),
-        (["--batch-size", "0"], "--batch-size"),
-    ],
-)
-def test_evaluate_refuses(options: list[str], told: str, run: Path) -> None:
-    answer = Answer("evaluate", run, *options)
-    assert told in answer.refusal

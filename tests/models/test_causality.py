@@ -26,7 +26,7 @@ from torch import Tensor
 from contig.data.events import EventStream
 from contig.data.negatives import KINDS, Kind, Negatives
 from contig.history import Choice, History
-from contig.tasks.link import LinkScorer
+from contig.tasks.link_scoring import LinkScorer
 from contig.testing.causality import TAMPERINGS, Queries, Tampering, walk
 
 

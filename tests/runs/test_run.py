@@ -19,7 +19,7 @@ from contig.models import EventBatch, NodeState
 from contig.runs import run as running
 from contig.runs.run import Run
 from contig.streaming.walker import replay
-from contig.tasks.link import evaluation_negatives
+from contig.tasks.link_scoring import evaluation_negatives
 from contig.training.fit import fit
 
 MAY = 1_714_521_600  # midnight before 1 May 2024, UTC

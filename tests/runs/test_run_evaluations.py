@@ -18,8 +18,9 @@ from contig.history import History
 from contig.kernels.devices import hardware
 from contig.models import NodeState
 from contig.runs.run import Run
-from contig.tasks import classify
-from contig.tasks.recommend import Ranker, recommend_report
+from contig.tasks import label_decoding
+from contig.tasks.ranking import Ranker
+from contig.tasks.recommend import recommend_report
 from contig.training.fit import fit
 
 ABOUT = {"schema", "contig", "model", "data", "seed", "hardware", "protocol", "batch_size"}
@@ -60,7 +61,7 @@ def test_ranks_walk_on_from_validation(run: Run) -> None:
 def test_evaluations_are_deterministic_and_change_nothing(
     task: str, options: dict[str, Any], labelled: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(classify, "LOOKS", 3)
+    monkeypatch.setattr(label_decoding, "VALIDATIONS", 3)
     before = labelled.embed()
     first = labelled.evaluate(task, **options)
     assert first.result.protocol.task == task

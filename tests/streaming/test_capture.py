@@ -13,7 +13,7 @@ from torch import Tensor
 
 from contig.history import History
 from contig.streaming.capture import WARM_UP, Captured
-from contig.tasks.link import LinkScorer
+from contig.tasks.link_scoring import LinkScorer
 
 
 class Counter:

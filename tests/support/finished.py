@@ -9,7 +9,8 @@ from contig.files import write_json
 from contig.models import model_class
 from contig.runs.config import RunConfig
 from contig.runs.metrics import Epoch, PeakMemory, RunMetrics, Throughput
-from contig.tasks.results import DataFacts, LinkMetrics, LinkProtocol, LinkResult, RunFacts
+from contig.tasks.link import LinkProtocol, LinkResult
+from contig.tasks.results import DataFacts, LinkMetrics, RunFacts
 
 
 def finish(job: Job, ap: float = 0.9, *, inductive: bool = True, **changes: Any) -> None:

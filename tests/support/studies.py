@@ -24,7 +24,7 @@ from contig.reproduction.items.fig6 import FIXED, GROWING, Fig6
 from contig.reproduction.plan import Plan, make_plan
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Table, Value
-from contig.tasks import results
+from contig.tasks import classify, intervals, recommend, results
 from contig.tasks.intervals import SETS
 from support.finished import epoch, facts, finish
 
@@ -94,40 +94,40 @@ def fill(plan: Plan) -> Plan:
 SECTIONS = ("transductive", "inductive", "old_old", "new_old", "new_new")
 
 
-def classify_result(name: str) -> results.ClassifyResult:
+def classify_result(name: str) -> classify.ClassifyResult:
     """Return AUCs that depend on the run's name."""
-    counts = results.LabelCounts(events=9, positives=3)
+    counts = classify.LabelCounts(events=9, positives=3)
     aucs = {
-        section: results.LabelMetrics(auc=number(name, section), events=9, positives=3)
+        section: classify.LabelMetrics(auc=number(name, section), events=9, positives=3)
         for section in SECTIONS[:2]
     }
-    return results.ClassifyResult(
-        protocol=results.ClassifyProtocol.of(
+    return classify.ClassifyResult(
+        protocol=classify.ClassifyProtocol.of(
             *("classify", "tgn"), inductive=True, decoder="", balance="", decoder_seeds=4, stopped_by=""
         ),
-        labels=results.LabelParts(
-            train=counts, validation=counts, test=results.LabelCounts(events=3456, positives=12)
+        labels=classify.LabelParts(
+            train=counts, validation=counts, test=classify.LabelCounts(events=3456, positives=12)
         ),
-        validation=results.SeedMetrics(),
+        validation=classify.SeedMetrics(),
         **aucs,
     )
 
 
-def recommend_result(name: str) -> results.RecommendResult:
+def recommend_result(name: str) -> recommend.RecommendResult:
     """Return ranks that depend on the run's name."""
     metrics = ("mrr", *(f"recall_at_{k}" for k in (5, 10, 15, 20)))
-    return results.RecommendResult(
-        protocol=results.RecommendProtocol.of(
+    return recommend.RecommendResult(
+        protocol=recommend.RecommendProtocol.of(
             "recommend", "tgn", inductive=True, candidates="", ties="", times=""
         ),
         **{s: results.RankMetrics(events=4, **{m: number(name, s, m) for m in metrics}) for s in SECTIONS},
     )
 
 
-def interval_result(name: str) -> results.IntervalResult:
+def interval_result(name: str) -> intervals.IntervalResult:
     """Return APs by interval that depend on the run's name."""
-    return results.IntervalResult(
-        protocol=results.IntervalProtocol.of(
+    return intervals.IntervalResult(
+        protocol=intervals.IntervalProtocol.of(
             "intervals", "tgn", inductive=True, negatives="random", metrics="", sets=""
         ),
         intervals=dict.fromkeys(SETS),

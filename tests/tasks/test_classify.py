@@ -9,18 +9,25 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
+from support.evaluation import context_of
 from support.problems import CASES, COUPLED, case, embeds, random_stream, shape_of, with_events
 from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.data.splits import HOLDOUTS, Holdout, Split, chronological_split
 from contig.errors import ConfigError, DataError, RunError
-from contig.history import History
-from contig.models import Model
-from contig.tasks import classify
-from contig.tasks.classify import check_labels, classify_report, decode, learn, measure, standardised
-from contig.tasks.results import LabelMetrics
-from contig.tasks.setting import Setting
+from contig.models.contract import EventBatch
+from contig.tasks import label_decoding
+from contig.tasks.classify import ClassifyResult, ClassifyTask, LabelMetrics, check_labels, classify_report
+from contig.tasks.context import EvaluationContext
+from contig.tasks.label_decoding import (
+    decode_test_events,
+    decoder_auc,
+    decoder_logits,
+    source_embeddings,
+    standardised,
+    train_decoder,
+)
 
 STREAM = random_stream(1, events=30)
 EMBEDDING = [name for name in CASES if embeds(case(name, shape_of(STREAM)))]
@@ -29,8 +36,8 @@ EMBEDDING = [name for name in CASES if embeds(case(name, shape_of(STREAM)))]
 @pytest.fixture(autouse=True)
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:
     """Decoders that take milliseconds."""
-    for name, value in {"STEP_ROWS": 32, "STEPS": 12, "LOOKS": 9, "PATIENCE": 3}.items():
-        monkeypatch.setattr(classify, name, value)
+    for name, value in {"STEP_ROWS": 32, "STEPS": 12, "VALIDATIONS": 9, "PATIENCE": 3}.items():
+        monkeypatch.setattr(label_decoding, name, value)
 
 
 def labelled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
@@ -39,10 +46,12 @@ def labelled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
     return replace(stream, label=label)
 
 
-def setting(stream: EventStream, name: str = "tgn", batch_size: int = 7, holdout: Holdout = "tgn") -> Setting:
-    model: Model = case(name, shape_of(stream))
-    state, split = model.new_state(stream.num_nodes), chronological_split(stream, holdout=holdout)
-    return Setting(model, state, History.from_stream(stream), stream, split, batch_size)
+def context(stream: EventStream, name: str = "tgn", batch_size: int = 7) -> EvaluationContext:
+    return context_of(case(name, shape_of(stream)), stream, batch_size)
+
+
+def measure(given: EvaluationContext, seeds: int = 5) -> ClassifyResult:
+    return ClassifyTask.of(seeds=seeds).measure(given)
 
 
 # -- embeddings ---------------------------------------------------------------------------------------------
@@ -52,22 +61,20 @@ def setting(stream: EventStream, name: str = "tgn", batch_size: int = 7, holdout
 def test_an_embedding_is_the_source_s_just_before_its_event(name: str) -> None:
     """With batches of one, the answer to a single question in the state after all earlier events."""
     stream = random_stream(1, events=30)
-    asked = setting(stream, name, batch_size=1)
-    found = classify.source_embeddings(asked)
+    asked = context(stream, name, batch_size=1)
+    found = source_embeddings(asked)
     state, done = asked.model.new_state(stream.num_nodes), 0
     with torch.no_grad():
         for i in range(30):
             while stream.t[done] < stream.t[i]:
                 end = int(np.searchsorted(stream.t, stream.t[done], side="right"))
                 many = torch.arange(done, end)
-                columns = asked.history.events
-                batch = classify.EventBatch(
-                    many, columns["src"][many], columns["dst"][many], columns["t"][many]
-                )
-                asked.model.observe(state, asked.history, batch)
+                columns = asked.data.history.events
+                batch = EventBatch(many, columns["src"][many], columns["dst"][many], columns["t"][many])
+                asked.model.observe(state, asked.data.history, batch)
                 done = end
             node, time = torch.tensor([stream.src[i]]), torch.tensor([stream.t[i]])
-            expected = asked.model.embed(state, asked.history, node, time, time[0])[0]
+            expected = asked.model.embed(state, asked.data.history, node, time, time[0])[0]
             np.testing.assert_allclose(found[i], expected.numpy(), rtol=1e-4, atol=1e-5)
 
 
@@ -76,17 +83,17 @@ def test_the_future_changes_no_embedding(name: str) -> None:
     stream = random_stream(8, events=45)
     first = int(np.searchsorted(stream.t, stream.t[28]))
     rng = np.random.default_rng(0)
-    whole = classify.source_embeddings(setting(stream, name))
+    whole = source_embeddings(context(stream, name))
     altered = with_events(stream, np.r_[np.arange(first), rng.permutation(np.arange(first, 45))])
     altered.t[first:] = stream.t[first:]
     for other in (with_events(stream, np.arange(first)), altered):
-        found = classify.source_embeddings(setting(other, name))
+        found = source_embeddings(context(other, name))
         np.testing.assert_allclose(found[:first], whole[:first], rtol=1e-5, atol=1e-6)
 
 
 def test_a_rule_has_no_embeddings() -> None:
     with pytest.raises(ConfigError, match="no embeddings"):
-        measure(setting(labelled(1), "edgebank"))
+        measure(context(labelled(1), "edgebank"))
 
 
 # -- labels -------------------------------------------------------------------------------------------------
@@ -95,24 +102,25 @@ def test_a_rule_has_no_embeddings() -> None:
 def test_no_label_of_the_test_is_seen_before_it_is_measured() -> None:
     """Other labels from the test on: the decoders and the scores are the same, bit by bit."""
     stream = labelled(2)
-    asked = setting(stream)
+    asked = context(stream)
     assert stream.label is not None
-    first = int(asked.split.test[0])
+    first = int(asked.data.split.test[0])
     other = stream.label.copy()
     other[first:] = 1 - other[first:]
     (before, found), (after, again) = (
-        decode(setting(replace(stream, label=label)), label == 1, 2) for label in (stream.label, other)
+        decode_test_events(context(replace(stream, label=label)), label == 1, 2)
+        for label in (stream.label, other)
     )
     np.testing.assert_array_equal(found, again)
     assert [one.validation for one in before] == [one.validation for one in after]
-    flipped = measure(setting(replace(stream, label=other)), seeds=2).transductive.auc
+    flipped = measure(context(replace(stream, label=other)), seeds=2).transductive.auc
     assert flipped == pytest.approx(1 - measure(asked, seeds=2).transductive.auc)
 
 
 def test_labels_are_no_part_of_an_embedding() -> None:
     stream = labelled(2)
-    bare = classify.source_embeddings(setting(replace(stream, label=None)))
-    np.testing.assert_array_equal(classify.source_embeddings(setting(stream)), bare)
+    bare = source_embeddings(context(replace(stream, label=None)))
+    np.testing.assert_array_equal(source_embeddings(context(stream)), bare)
 
 
 def test_training_and_validation_labels_matter() -> None:
@@ -124,7 +132,7 @@ def test_training_and_validation_labels_matter() -> None:
     for part in (split.train, split.val, split.test):
         label = stream.label == 1
         label[part] = ~label[part]
-        scores.append(decode(setting(stream), label, 1)[1])
+        scores.append(decode_test_events(context(stream), label, 1)[1])
     assert not np.array_equal(scores[0], scores[2])
     assert not np.array_equal(scores[1], scores[2])
 
@@ -166,35 +174,35 @@ def problem(seed: int, events: int = 2400) -> tuple[Tensor, Tensor, Split]:
 
 
 def test_a_decoder_learns_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(classify, "STEPS", 60)
+    monkeypatch.setattr(label_decoding, "STEPS", 60)
     x, label, split = problem(0)
-    learned = learn(x, label, split, seed=0)
+    learned = train_decoder(x, label, split, seed=0)
     test = torch.from_numpy(split.test)
-    assert classify.auc(learned.decoder, x[test], label[test]) > 0.9  # no straight line could
+    assert decoder_auc(learned.decoder, x[test], label[test]) > 0.9  # no straight line could
     noise = torch.from_numpy(np.random.default_rng(1).normal(size=x.shape).astype(np.float32))
-    nothing = learn(noise, label, split, seed=0).decoder
-    assert abs(classify.auc(nothing, noise[test], label[test]) - 0.5) < 0.2  # deviation 0.05
+    nothing = train_decoder(noise, label, split, seed=0).decoder
+    assert abs(decoder_auc(nothing, noise[test], label[test]) - 0.5) < 0.2  # deviation 0.05
 
 
 def test_the_best_look_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     x, label, split = problem(1)
     looks: list[float] = []
-    original = classify.auc
-    monkeypatch.setattr(classify, "auc", lambda *a: looks.append(original(*a)) or looks[-1])
-    monkeypatch.setattr(classify, "LR", 0.3)  # far too much: it gets worse again
+    original = decoder_auc
+    monkeypatch.setattr(label_decoding, "decoder_auc", lambda *a: looks.append(original(*a)) or looks[-1])
+    monkeypatch.setattr(label_decoding, "LR", 0.3)  # far too much: it gets worse again
     steps: list[int] = []
-    learned = learn(x, label, split, seed=3, progress=steps.append)
+    learned = train_decoder(x, label, split, seed=3, progress=steps.append)
     val = torch.from_numpy(split.val)
     assert len(looks) == len(steps)
     assert learned.validation == max(looks) == original(learned.decoder, x[val], label[val])
     best = looks.index(max(looks))
-    assert len(looks) in (best + 1 + classify.PATIENCE, classify.LOOKS)
+    assert len(looks) in (best + 1 + label_decoding.PATIENCE, label_decoding.VALIDATIONS)
     assert best + 1 < len(looks)
 
 
 def test_a_step_sees_as_many_positives_as_others() -> None:
     groups = [torch.tensor([3, 5]), torch.tensor([0, 1, 2, 4, 6])]
-    drawn = classify._draws(groups, torch.Generator().manual_seed(0))
+    drawn = label_decoding._balanced_rows(groups, torch.Generator().manual_seed(0))
     assert drawn.shape == (12, 32)
     positive = torch.isin(drawn, groups[0])
     assert (positive.sum(dim=1) == 16).all()
@@ -205,12 +213,12 @@ def test_decoders_depend_on_their_seed_alone() -> None:
     x, label, split = problem(2)
     torch.manual_seed(5)
     before = torch.get_rng_state()
-    one = learn(x, label, split, seed=1)
+    one = train_decoder(x, label, split, seed=1)
     assert torch.equal(torch.get_rng_state(), before)
     torch.manual_seed(6)
-    again, other = learn(x, label, split, seed=1), learn(x, label, split, seed=2)
-    np.testing.assert_array_equal(classify.scores(one.decoder, x), classify.scores(again.decoder, x))
-    assert not np.array_equal(classify.scores(one.decoder, x), classify.scores(other.decoder, x))
+    again, other = train_decoder(x, label, split, seed=1), train_decoder(x, label, split, seed=2)
+    np.testing.assert_array_equal(decoder_logits(one.decoder, x), decoder_logits(again.decoder, x))
+    assert not np.array_equal(decoder_logits(one.decoder, x), decoder_logits(other.decoder, x))
 
 
 def test_columns_are_scaled_by_the_training_rows() -> None:
@@ -229,7 +237,7 @@ def test_columns_are_scaled_by_the_training_rows() -> None:
 
 
 @pytest.mark.parametrize("holdout", HOLDOUTS)
-def test_the_report_against_sklearn(holdout: Holdout) -> None:
+def test_the_report_against_sktrain_decoder(holdout: Holdout) -> None:
     stream = replace(random_stream(5, events=400, num_nodes=300), label=np.arange(400) % 3 // 2)
     split = chronological_split(stream, holdout=holdout)
     assert stream.label is not None
@@ -263,13 +271,13 @@ def test_one_label_alone_has_no_auc() -> None:
 
 def test_the_whole_task() -> None:
     stream = labelled(2)
-    asked = setting(stream)
+    asked = context(stream)
     found = measure(asked, seeds=3)
     assert stream.label is not None
     for name, part in (
-        ("train", asked.split.train),
-        ("validation", asked.split.val),
-        ("test", asked.split.test),
+        ("train", asked.data.split.train),
+        ("validation", asked.data.split.val),
+        ("test", asked.data.split.test),
     ):
         counts = getattr(found.labels, name)
         assert (counts.events, counts.positives) == (len(part), stream.label[part].sum())
@@ -282,10 +290,10 @@ def test_the_whole_task() -> None:
 
 
 def test_lost_states_are_told() -> None:
-    asked = setting(labelled(2))
+    asked = context(labelled(2))
     with torch.no_grad():
         next(asked.model.parameters()).fill_(torch.nan)
-    with pytest.raises(RunError, match="are not numbers any more"):
+    with pytest.raises(RunError, match="are NaN or infinite"):
         measure(asked)
 
 

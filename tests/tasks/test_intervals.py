@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
+from support.evaluation import context_of
 from support.problems import case, random_stream, shape_of, stream_of
 
 from contig.data.splits import HOLDOUTS, Holdout, chronological_split
 from contig.errors import RunError
-from contig.history import History
-from contig.tasks import link
-from contig.tasks.intervals import SETS, interval_report, measure
-from contig.tasks.link import LinkScores
+from contig.tasks.intervals import SETS, IntervalsTask, interval_report
+from contig.tasks.link_scoring import score_test_events
+from contig.tasks.metrics import LinkScores
 from contig.tasks.results import LinkMetrics
-from contig.tasks.setting import Setting
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -83,16 +82,14 @@ def test_the_scores_are_those_of_link_prediction() -> None:
     stream = random_stream(9, events=300, num_nodes=30)
     model, split = case("tgn", shape_of(stream)), chronological_split(stream)
 
-    def setting() -> Setting:
-        return Setting(model, model.new_state(30), History.from_stream(stream), stream, split, 20)
-
-    found = measure(setting(), negatives="historical")
+    found = IntervalsTask.of(negatives="historical").measure(context_of(model, stream, 20))
     assert found.protocol.negatives == "historical"
     assert "quintiles" in found.protocol.sets
-    scores = link.scores_of_test(setting(), "historical")
+    scores = score_test_events(context_of(model, stream, 20), "historical")
     spans, metrics = interval_report(stream, split, split.test, scores, 20)
     assert found.intervals == spans
-    assert found.each() == metrics.each() != measure(setting()).each()
+    assert found.each() == metrics.each()
+    assert found.each() != IntervalsTask().measure(context_of(model, stream, 20)).each()
 
 
 def test_lost_scores_are_told() -> None:

@@ -16,8 +16,9 @@ from contig.history import History
 from contig.models.contract import EventBatch
 from contig.streaming.schedule import schedule
 from contig.streaming.walker import replay
-from contig.tasks.link import LinkScorer, LinkScores, evaluation_negatives, link_report, score_batch
-from contig.tasks.metrics import link_metrics
+from contig.tasks.link import link_report
+from contig.tasks.link_scoring import LinkScorer, evaluation_negatives, score_batch
+from contig.tasks.metrics import LinkScores, link_metrics
 from contig.tasks.results import LinkMetrics
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import label_ranking_average_precision_score, top_k_accuracy_score
+from support.evaluation import context_of
 from support.problems import (
     CASES,
     COUPLED,
@@ -30,12 +31,13 @@ from contig.errors import ConfigError, RunError
 from contig.history import History
 from contig.models import Model
 from contig.streaming.schedule import schedule
-from contig.tasks import recommend
-from contig.tasks.link import selections
+from contig.tasks import ranking
+from contig.tasks.context import EvaluationContext
 from contig.tasks.metrics import rank_metrics
-from contig.tasks.recommend import AsOf, Ranker, best_first, draw_rivals, measure, ranks, recommend_report
+from contig.tasks.ranking import Ranker, best_first, ranks, sample_negatives
+from contig.tasks.recommend import AsOf, RecommendOptions, RecommendResult, RecommendTask, recommend_report
 from contig.tasks.results import RankMetrics
-from contig.tasks.setting import Setting
+from contig.tasks.selections import selection_masks
 
 BATCH = 6
 
@@ -209,7 +211,7 @@ def test_the_future_changes_no_rank(name: str, as_of: AsOf) -> None:
 def test_rivals_are_what_they_are_said_to_be(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = random_stream(5, events=160, num_nodes=14)
     split = chronological_split(stream, seed=1)
-    drawn = draw_rivals(stream, split, split.test, count)
+    drawn = sample_negatives(stream, split, split.test, count)
     assert drawn.shape == (len(split.test), min(count, len(stream.destinations)))
     trained: dict[int, set[int]] = {}
     for i in split.train:
@@ -222,8 +224,8 @@ def test_rivals_are_what_they_are_said_to_be(count: int, monkeypatch: pytest.Mon
         assert set(chosen) <= free
         known = trained.get(int(stream.src[event]), set()) & free
         assert len(known & set(chosen)) >= min(count // 2, len(known))
-    monkeypatch.setattr(recommend, "DRAWN_AT_ONCE", 3 * len(stream.destinations))
-    np.testing.assert_array_equal(draw_rivals(stream, split, split.test, count), drawn)
+    monkeypatch.setattr(ranking, "DRAWN_AT_ONCE", 3 * len(stream.destinations))
+    np.testing.assert_array_equal(sample_negatives(stream, split, split.test, count), drawn)
 
 
 def test_rivals_beyond_those_met_are_drawn_evenly() -> None:
@@ -234,7 +236,7 @@ def test_rivals_beyond_those_met_are_drawn_evenly() -> None:
     split = chronological_split(stream, holdout="paper")
     test = split.test
     assert len(test) == 450
-    drawn = draw_rivals(stream, split, test, 3)
+    drawn = sample_negatives(stream, split, test, 3)
     times = np.bincount(drawn.ravel(), minlength=11)[2:11]
     assert times.sum() == 3 * 450
     # 150 expected each, with a deviation of 10
@@ -249,7 +251,7 @@ def test_no_more_than_half_are_chosen_for_having_been_met() -> None:
     events += [(0, 2, 850 + i) for i in range(150)]
     stream = stream_of(events, 62)
     split = chronological_split(stream, holdout="paper")
-    drawn = draw_rivals(stream, split, split.test, 4)
+    drawn = sample_negatives(stream, split, split.test, 4)
     known = ((drawn >= 3) & (drawn <= 7)).sum(axis=1)  # the sixth is the truth
     assert known.min() == 2
     assert 2 < known.mean() < 2.3  # 2 + 2 * 3 / 57
@@ -262,9 +264,9 @@ def test_ranks_among_rivals_are_ranks_among_those_alone(name: str, as_of: AsOf) 
     model, events = case(name, shape_of(stream)), np.arange(60)
     split = chronological_split(stream)
     whole = ranked(model, stream, stream, events, as_of)
-    everyone = draw_rivals(stream, split, events, 30)
+    everyone = sample_negatives(stream, split, events, 30)
     np.testing.assert_array_equal(ranked(model, stream, stream, events, as_of, everyone), whole)
-    few = draw_rivals(stream, split, events, 3)
+    few = sample_negatives(stream, split, events, 3)
     found = ranked(model, stream, stream, events, as_of, few)
     assert found.max() <= 4
     assert (found <= whole).all()
@@ -274,19 +276,17 @@ def test_ranks_among_rivals_are_ranks_among_those_alone(name: str, as_of: AsOf) 
 # -- the task -----------------------------------------------------------------------------------------------
 
 
-def setting(model: Model, stream: EventStream, holdout: Holdout = "tgn") -> Setting:
-    split = chronological_split(stream, holdout=holdout)
-    history = History.from_stream(stream)
-    return Setting(model, model.new_state(stream.num_nodes), history, stream, split, BATCH)
+def measure(given: EvaluationContext, **options: Any) -> RecommendResult:
+    return RecommendTask.of(**options).measure(given)
 
 
 @pytest.mark.parametrize("holdout", HOLDOUTS)
 def test_the_report_holds_every_selection(holdout: Holdout) -> None:
     stream = random_stream(5, events=160, num_nodes=300)
-    asked = setting(case("popularity", shape_of(stream)), stream, holdout)
+    asked = context_of(case("popularity", shape_of(stream)), stream, BATCH, holdout)
     found = measure(asked)
-    each = ranked(asked.model, stream, stream, asked.split.test)
-    for name, rows in selections(stream, asked.split, asked.split.test).items():
+    each = ranked(asked.model, stream, stream, asked.data.split.test)
+    for name, rows in selection_masks(stream, asked.data.split, asked.data.split.test).each().items():
         assert found.each()[name] == rank_metrics(each[rows])
     assert found.inductive.events > 0
     assert found.protocol.ties == "mean of the best and the worst rank"
@@ -296,15 +296,19 @@ def test_the_report_holds_every_selection(holdout: Holdout) -> None:
 def test_options_and_their_limits() -> None:
     stream = random_stream(5, events=80)
     model = case("recency", shape_of(stream))
-    drawn = measure(setting(model, stream), candidates=2)
-    assert drawn.protocol.candidates.startswith("2 drawn for each event")
+    drawn = measure(context_of(model, stream, BATCH), candidates=2)
+    assert drawn.protocol.candidates.startswith("2 sampled for each event")
     assert drawn.transductive.recall_at_5 == 1
-    assert measure(setting(model, stream), candidates=8) == measure(setting(model, stream))  # all there are
-    wrong: dict[str, Any] = {"as_of": "evnt"}
+    everyone = measure(context_of(model, stream, BATCH))
+    assert measure(context_of(model, stream, BATCH), candidates=8) == everyone  # all there are
     with pytest.raises(ConfigError, match="Did you mean 'event'"):
-        measure(setting(model, stream), **wrong)
+        RecommendTask.of(as_of="evnt")
+    with pytest.raises(ConfigError, match="Did you mean 'event'"):
+        RecommendTask(RecommendOptions(as_of="evnt")).measure(context_of(model, stream, BATCH))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="candidates=0"):
-        measure(setting(model, stream), candidates=0)
+        RecommendTask.of(candidates=0)
+    with pytest.raises(ConfigError, match="candidates=0"):
+        sample_negatives(stream, chronological_split(stream), np.arange(3), 0)
 
 
 def test_lost_states_are_told() -> None:
@@ -312,8 +316,8 @@ def test_lost_states_are_told() -> None:
     model = tiny("contig", shape_of(stream))
     with torch.no_grad():
         model.decoder.out.bias.fill_(torch.nan)
-    with pytest.raises(RunError, match="are not numbers any more"):
-        measure(setting(model, stream))
+    with pytest.raises(RunError, match="are NaN or infinite"):
+        measure(context_of(model, stream, BATCH))
     split = chronological_split(stream)
     broken = np.ones(len(split.test), np.float32)
     broken[2] = np.nan

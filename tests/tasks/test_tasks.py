@@ -1,34 +1,105 @@
-"""The tasks by name."""
+"""Tasks by name: built in, registered, at a path, or of an installed package."""
 
 from __future__ import annotations
 
-import pytest
-from support.problems import case, random_stream, shape_of
+import dataclasses
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from typing import Any, get_args
 
-from contig.data.splits import chronological_split
+import pytest
+from support.evaluation import context_of
+from support.problems import case, random_stream, shape_of
+from support.sharing import ShareTask
+
+from contig import registry
+from contig.data.negatives import Kind
 from contig.errors import ConfigError
-from contig.history import History
-from contig.tasks import TASKS, link, measure
-from contig.tasks.setting import Setting
+from contig.tasks import Task, register_task, task_class, task_names
+from contig.tasks.context import EvaluationContext
+from contig.tasks.link import LinkTask, NegativeKind
+from contig.tasks.registry import REGISTRY, check_task_class
 
 
 @pytest.fixture
-def setting() -> Setting:
+def context() -> EvaluationContext:
     stream = random_stream(3, events=80)
-    model, history = case("recency", shape_of(stream)), History.from_stream(stream)
-    return Setting(model, model.new_state(9), history, stream, chronological_split(stream), 10)
+    return context_of(case("recency", shape_of(stream)), stream, 10)
 
 
-def test_a_task_is_found_by_its_name(setting: Setting) -> None:
-    assert measure("link", setting, negatives="historical") == link.measure(setting, "historical")
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """The task above, known by its name for one test."""
+    register_task(ShareTask)
+    yield
+    del REGISTRY._registered["share"]
 
 
-def test_what_is_not_known_is_told(setting: Setting) -> None:
-    with pytest.raises(
-        ConfigError, match=f"'links'.* Did you mean 'link'.* Known: {', '.join(sorted(TASKS))}"
-    ):
-        measure("links", setting)
+def test_built_in_tasks() -> None:
+    assert task_names() == ["link", "recommend", "classify", "intervals"]
+    for name in task_names():
+        check_task_class(name, task_class(name))
+    assert task_class("link") is LinkTask
+
+
+def test_kinds_of_negatives_are_those_of_the_data_layer() -> None:
+    assert get_args(NegativeKind) == get_args(Kind)
+
+
+def test_options_are_those_of_the_task() -> None:
+    assert LinkTask.of(negatives="historical").options.negatives == "historical"
+    assert ShareTask.of(power="3").options.power == 3  # as the command line gives it
     with pytest.raises(ConfigError, match=r"option of the task recommend 'candidate'.*'candidates'"):
-        measure("recommend", setting, candidate=3)
+        task_class("recommend").of(candidate=3)
     with pytest.raises(ConfigError, match="option of the task classify 'negatives'"):
-        measure("classify", setting, negatives="random")
+        task_class("classify").of(negatives="random")
+    with pytest.raises(ConfigError, match="power=0"):
+        ShareTask.of(power=0)
+
+
+def test_unknown_tasks_get_suggestions() -> None:
+    known = ", ".join(sorted(task_names()))
+    with pytest.raises(ConfigError, match=f"'links'.* Did you mean 'link'.* Known: {known}"):
+        task_class("links")
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_registered_task(context: EvaluationContext) -> None:
+    assert task_names()[-1] == "share"
+    found = task_class("share").of(power=2).measure(context)
+    assert found.share == pytest.approx(0.15**2)
+    assert found.protocol.task == "share"
+    assert found.protocol.holdout == "tgn"
+    register_task(ShareTask)  # the same class again changes nothing
+
+
+def test_a_task_at_a_path() -> None:
+    assert task_class("contig.tasks.link:LinkTask") is LinkTask
+    with pytest.raises(ConfigError, match=r"expected a subclass of contig\.Task"):
+        task_class("contig.tasks.link:LinkOptions")
+
+
+def test_a_task_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    point = EntryPoint("share", "support.sharing:ShareTask", "contig.tasks")
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point] if group == point.group else [])
+    assert "share" in task_names()
+    assert task_class("share") is ShareTask
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"measure": Task.measure}, "it is abstract; implement measure"),
+        ({"name": "other"}, "its attribute 'name' is 'other'"),
+        ({"options_type": dict}, "options_type must be a dataclass"),
+        ({"result_type": dict}, "result_type must be a dataclass derived from contig.TaskResult"),
+        (
+            {"options_type": dataclasses.make_dataclass("Options", [("device", str, "cpu")])},
+            "every evaluation has an argument 'device'",
+        ),
+    ],
+)
+def test_incomplete_tasks_are_refused(changes: dict[str, Any], message: str) -> None:
+    broken = type("Broken", (ShareTask,), changes)
+    with pytest.raises(ConfigError, match=f"Broken cannot be used as a task: {message}"):
+        check_task_class("share", broken)

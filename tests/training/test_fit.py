@@ -27,7 +27,7 @@ from contig.kernels.devices import pick_device
 from contig.models import DataShape, EventBatch, NodeState
 from contig.models.contig import ConTIG, ConTIGOptions
 from contig.runs.run import Run
-from contig.tasks.link import evaluation_negatives
+from contig.tasks.link_scoring import evaluation_negatives
 from contig.tasks.results import DataFacts, LinkMetrics, RankMetrics
 from contig.training import fit as fitting
 from contig.training import loop

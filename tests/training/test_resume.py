@@ -32,7 +32,7 @@ from contig.errors import ConfigError, RunError
 from contig.models import MODELS, model_class
 from contig.runs.folder import RunFolder
 from contig.runs.options import TrainOptions
-from contig.tasks.link import LinkScorer
+from contig.tasks.link_scoring import LinkScorer
 from contig.training import fit as fitting
 from contig.training import loop
 from contig.training.fit import Interrupted, fit, resume

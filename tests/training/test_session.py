@@ -15,7 +15,7 @@ from contig.kernels.devices import hardware
 from contig.models import EventBatch, model_class
 from contig.runs.config import RunConfig
 from contig.runs.options import TrainOptions
-from contig.tasks.link import score_batch
+from contig.tasks.link_scoring import score_batch
 from contig.training.preparation import prepare
 from contig.training.session import Session
 

@@ -26,7 +26,7 @@ from contig.models.contract import at_once
 from contig.runs.run import Run
 from contig.streaming.walker import replay
 from contig.tasks.metrics import rank_metrics
-from contig.tasks.recommend import Ranker, ranks
+from contig.tasks.ranking import Ranker, ranks
 from contig.training.session import Session
 
 RANKED_ON_CPU = 40  # test events that `ranking` takes by default

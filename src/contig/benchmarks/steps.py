@@ -16,7 +16,7 @@ from contig.benchmarks.timing import seconds
 from contig.data.negatives import Negatives
 from contig.kernels.dispatch import disabled
 from contig.models import NodeState
-from contig.tasks.link import LinkScorer
+from contig.tasks.link_scoring import LinkScorer
 from contig.training.preparation import prepare
 from contig.training.session import Session
 

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from contig import __version__
-from contig.cli import bench, console, data, models, training
+from contig.cli import bench, console, data, evaluate, models, training
 from contig.cli import compare as experiments
 from contig.cli import queries as answers
 from contig.cli import reproduce as reproductions
@@ -56,6 +56,7 @@ app = typer.Typer(
 )
 app.add_typer(data.app)
 app.add_typer(training.app)
+app.add_typer(evaluate.app)
 app.add_typer(answers.app)
 app.add_typer(models.app)
 app.add_typer(experiments.app)

@@ -1,4 +1,4 @@
-"""Commands that train and measure: ``train``, ``resume`` and ``evaluate``."""
+"""Commands that train: ``train`` and ``resume``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contig.cli import console, data
-from contig.cli import results as measures
+from contig.cli import console, data, results
 from contig.cli.data import Json
-from contig.cli.folders import Device, Folder, open_run
+from contig.cli.folders import Device, Folder
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
@@ -195,102 +194,19 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 def _tell(run: Run, others: dict[str, RunMetrics], json: bool) -> None:
     """The result of a training."""
+    from contig.tasks.link import LinkTask
+
     metrics = run.metrics
     if json:
         compared = {name: other.as_dict() for name, other in others.items()}
         found = {"run": str(run.path), **metrics.as_dict()}
         console.print_json(found | {"compare": compared} if compared else found)
         return
-    console.out().print(measures.link({one.facts.model: one.result for one in (metrics, *others.values())}))
+    table = LinkTask.table({one.facts.model: one.result for one in (metrics, *others.values())})
+    console.out().print(results.rich_table(table))
     speed = metrics.events_per_second
     trained = f"{speed.train:,.0f} events/s in training, " if run.model.learns else ""
     console.out().print(f"  {trained}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
     if run.model.learns:
         console.out().print(f"  the best epoch was {metrics.best_epoch} of {len(metrics.epochs)}")
     console.out().print(f"  the run is in {run.path}", soft_wrap=True, markup=False)
-
-
-# --- evaluate ----------------------------------------------------------------------------------------
-
-
-@app.command(
-    epilog=console.examples(
-        ("contig evaluate runs/first", "as after training"),
-        ("contig evaluate runs/first --negatives historical", "against harder negatives"),
-        ("contig evaluate runs/first --task recommend", "ranks among all destinations"),
-        ("contig evaluate runs/first --task recommend --as-of batch", "in seconds: nobody knows the batch"),
-        ("contig evaluate runs/first --task intervals", "by how long a source was away"),
-        ("contig evaluate runs/first --task classify", "the labels of events"),
-        ("contig evaluate runs/first --json", "for programs"),
-    )
-)
-def evaluate(
-    run: Folder,
-    task: Annotated[
-        str,
-        typer.Option(
-            "--task", metavar="TASK", help="What is measured: link, recommend, classify or intervals."
-        ),
-    ] = "link",
-    negatives: Annotated[
-        str | None,
-        typer.Option(
-            "--negatives",
-            metavar="KIND",
-            show_default="random",
-            help="random, historical or inductive (for link and intervals).",
-        ),
-    ] = None,
-    candidates: Annotated[
-        int | None,
-        typer.Option(
-            "--candidates",
-            metavar="N",
-            min=1,
-            show_default="all destinations",
-            help="Rivals drawn for each event (for recommend).",
-        ),
-    ] = None,
-    as_of: Annotated[
-        str | None,
-        typer.Option(
-            "--as-of",
-            metavar="TIME",
-            show_default="event",
-            help="Ask at each event's time, or far faster at that of its batch's first (for recommend).",
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            "--seeds", metavar="N", min=1, show_default="5", help="Decoders that are trained (for classify)."
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size", metavar="N", min=1, show_default="the training's", help="Events scored at once."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.json", help="Keep the result here too, as JSON.")
-    ] = None,
-    device: Device = "auto",
-    json: Json = False,
-) -> None:
-    """Measure a trained run on its test events.
-
-    AP and AUC are the mean over batches, as published tables have them; overall is over all events.
-    """
-    given = {"negatives": negatives, "candidates": candidates, "as_of": as_of, "seeds": seeds}
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    result = open_run(run, device).evaluate(task, batch_size=batch_size, **options)
-    if out is not None:
-        from contig.files import write_json
-
-        write_json(out, result.as_dict())
-    if json:
-        console.print_json(result.as_dict())
-        return
-    for part in measures.told(result):
-        console.out().print(part)

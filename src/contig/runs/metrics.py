@@ -12,15 +12,8 @@ from contig.data.events import EventStream
 from contig.kernels.devices import hardware
 from contig.runs.config import RunConfig
 from contig.schema import Record, decode, read_versioned
-from contig.tasks.results import (
-    SCHEMA,
-    DataFacts,
-    Evaluation,
-    LinkMetrics,
-    LinkResult,
-    RunFacts,
-    upgrade,
-)
+from contig.tasks.link import LinkResult
+from contig.tasks.results import SCHEMA, DataFacts, Evaluation, LinkMetrics, RunFacts, upgrade
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

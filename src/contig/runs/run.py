@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 import torch
@@ -28,15 +28,19 @@ from contig.runs.config import build_model
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, run_facts
 from contig.streaming.playback import Playback
+from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
-from contig.tasks import measure
-from contig.tasks.recommend import best_first
-from contig.tasks.results import Evaluation
-from contig.tasks.setting import Setting
+from contig.tasks.context import EvaluationContext
+from contig.tasks.ranking import best_first
+from contig.tasks.registry import task_class
+from contig.tasks.results import Evaluation, TaskResult
+from contig.tasks.task import Task
 
 log = logging.getLogger("contig")
 
 PATH_POINTS = 33  # of the way inside the last interval
+R = TypeVar("R", bound=TaskResult)
+
 EMBED_AT_ONCE = 4096  # queries; bounds the memory of embedding a whole graph
 
 
@@ -132,29 +136,44 @@ class Run:
 
     # -- evaluation ------------------------------------------------------------------------------
 
+    @overload
     def evaluate(
-        self, task: str = "link", *, batch_size: int | None = None, show: bool | None = None, **options: Any
+        self, task: str = ..., *, batch_size: int | None = ..., show: bool | None = ..., **options: Any
+    ) -> Evaluation[Any]: ...
+    @overload
+    def evaluate(
+        self, task: Task[Any, R], *, batch_size: int | None = ..., show: bool | None = ...
+    ) -> Evaluation[R]: ...
+
+    def evaluate(
+        self,
+        task: str | Task[Any, Any] = "link",
+        *,
+        batch_size: int | None = None,
+        show: bool | None = None,
+        **options: Any,
     ) -> Evaluation[Any]:
-        """The test events by a task's protocol, walking on from where validation ended.
+        """Measure the test events by a task, continuing from the state after validation.
 
         - ``link``: AP and AUC; ``negatives`` are random, historical or inductive.
-        - ``intervals``: the same by how long the source was away.
-        - ``recommend``: MRR and recalls among all destinations, or ``candidates`` drawn ones, at each event's
-          time; ``as_of="batch"`` is far cheaper and asks at the time of each batch's first event.
+        - ``intervals``: the same by how long the source has been inactive.
+        - ``recommend``: MRR and recalls among all destinations, or ``candidates`` sampled ones, at each
+          event's time; ``as_of="batch"`` is much faster and ranks at the time of each batch's first event.
         - ``classify``: AUC of the label, over ``seeds`` decoders.
 
-        ``batch_size`` is the training's unless given. The run itself does not change.
+        A task can also be passed as an object, whose options are set. ``batch_size`` is that of the training
+        by default. The run does not change.
         """
+        chosen = _task(task, options)
         train = self.config.train
         size = train.batch_size if batch_size is None else batch_size
-        here = self.state
-        state = NodeState(here.blank, self.stream.num_nodes, here.device, on_host=here.on_host)
-        state.restore(self.folder.load("best.pt")["state"])
         split = chronological_split(self.stream, holdout=train.holdout, seed=train.split_seed)
+        data = PreparedStream(self.stream, split, self.history, self.state.device)
+        state = NodeState(self.state.blank, self.stream.num_nodes, data.device, on_host=self.state.on_host)
+        state.restore(self.folder.load("best.pt")["state"])
         with Display(show) as display:
-            setting = Setting(self.model, state, self.history, self.stream, split, size, display.bar)
-            result = measure(task, setting, **options)
-        return Evaluation(facts=run_facts(self.config, self.stream, state.device, size), result=result)
+            result = chosen.measure(EvaluationContext(self.model, state, data, size, display.bar))
+        return Evaluation(facts=run_facts(self.config, self.stream, data.device, size), result=result)
 
     # -- answers ---------------------------------------------------------------------------------
 
@@ -264,3 +283,11 @@ class Run:
         # Between two whole times there are moments too, and embeddings move in between.
         exact = t.dtype if math.floor(at) == at else torch.float64
         return torch.tensor(at, dtype=exact, device=t.device)
+
+
+def _task(task: str | Task[Any, Any], options: dict[str, Any]) -> Task[Any, Any]:
+    if isinstance(task, str):
+        return task_class(task).of(**options)
+    if options:
+        raise ConfigError(f"Set the option {next(iter(options))} when you create the task {task.name}.")
+    return task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 
@@ -13,12 +14,11 @@ from contig.history import History
 
 @dataclass(frozen=True)
 class PreparedStream:
-    """A stream with its split, its history and the history of its training events alone."""
+    """A stream with its split and its history."""
 
     stream: EventStream
     split: Split
     history: History
-    training: History
     device: torch.device
 
     @classmethod
@@ -27,8 +27,12 @@ class PreparedStream:
     ) -> PreparedStream:
         """Index a stream; ``on_host`` leaves the index in the host's memory while ``device`` works on it."""
         history = History.from_stream(stream, "cpu" if on_host else device)
-        training = history.only(split.train)
-        if on_host:
-            history = history.pinned_copy(device)
-            training = training.pinned_copy(device, history.events)
-        return cls(stream, split, history, training, device)
+        return cls(stream, split, history.pinned_copy(device) if on_host else history, device)
+
+    @cached_property
+    def training(self) -> History:
+        """The history of the training events alone, which only training needs."""
+        if not self.history.on_host:
+            return self.history.only(self.split.train)
+        indexed = History.from_stream(self.stream, "cpu").only(self.split.train)
+        return indexed.pinned_copy(self.device, self.history.events)

@@ -1,32 +1,58 @@
-"""Link prediction by how long the source has been away.
+"""Link prediction by how long the source has been inactive.
 
 The interval of an event is the time since its source last appeared, 0 for its first appearance (the
 paper's Definition 3). The 20, 40, 60 and 80% quantiles over the test events cut them into five sets, the
-same for every selection; where many intervals are equal (0, say) they stay in one set, so sets may
-differ in size. The scores are those of link prediction.
+same for every selection. Equal intervals stay in one set, so sets may differ in size. The scores are those
+of link prediction.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contig.data.events import EventStream
-from contig.data.negatives import Kind
 from contig.data.splits import Split, interval_sets, intervals
-from contig.tasks.link import METRICS, LinkScores, check_scores, link_report, scores_of_test
-from contig.tasks.results import IntervalProtocol, IntervalResult, LinkMetrics, Selections
-from contig.tasks.setting import Setting
+from contig.tasks.link import METRICS, LinkOptions, LinkProtocol, link_report
+from contig.tasks.metrics import LinkScores
+from contig.tasks.results import LinkMetrics, Selections, TaskResult
+from contig.tasks.selections import check_finite
+from contig.tasks.tables import SELECTIONS, ResultTable, count, percent
+from contig.tasks.task import Task
+
+if TYPE_CHECKING:
+    from contig.tasks.context import EvaluationContext
 
 SETS = ("0-20%", "20-40%", "40-60%", "60-80%", "80-100%")
+Spans = dict[str, tuple[float, float] | None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntervalProtocol(LinkProtocol):
+    """How links were scored, and how the sets are cut."""
+
+    sets: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IntervalResult(Selections[dict[str, LinkMetrics]], TaskResult):
+    """Link metrics of five sets of events, and the shortest and longest interval of each.
+
+    A set without events has no interval.
+    """
+
+    protocol: IntervalProtocol
+    intervals: Spans
 
 
 class IntervalReport(NamedTuple):
-    """The shortest and the longest interval of each set, and its metrics."""
+    """The shortest and longest interval of each set, and its metrics."""
 
-    spans: dict[str, tuple[float, float] | None]
+    spans: Spans
     metrics: Selections[dict[str, LinkMetrics]]
 
 
@@ -40,14 +66,14 @@ def interval_report(
     inductive: bool = True,
 ) -> IntervalReport:
     """Measure every selection of each set."""
-    check_scores(stream, events, np.stack(scores, axis=1))
-    away = intervals(stream)[events]
-    member = interval_sets(away)
-    spans: dict[str, tuple[float, float] | None] = {}
+    check_finite(stream, events, np.stack(scores, axis=1))
+    lengths = intervals(stream)[events]
+    member = interval_sets(lengths)
+    spans: Spans = {}
     found: dict[str, dict[str, LinkMetrics]] = {}
     for number, name in enumerate(SETS):
         inside = member == number
-        spans[name] = (float(away[inside].min()), float(away[inside].max())) if inside.any() else None
+        spans[name] = (float(lengths[inside].min()), float(lengths[inside].max())) if inside.any() else None
         chosen = LinkScores(scores.positive[inside], scores.negative[inside])
         report = link_report(stream, split, events[inside], chosen, batch_size, inductive=inductive)
         for selection, metrics in report.each().items():
@@ -55,23 +81,59 @@ def interval_report(
     return IntervalReport(spans, Selections(**found))
 
 
-def measure(setting: Setting, negatives: Kind = "random") -> IntervalResult:
-    """AP and AUC of the test events in five sets, from the shortest absences to the longest."""
-    scores = scores_of_test(setting, negatives)
-    report = interval_report(
-        setting.stream,
-        setting.split,
-        setting.split.test,
-        scores,
-        setting.batch_size,
-        inductive=setting.model.inductive,
-    )
-    protocol = IntervalProtocol.of(
-        "intervals",
-        setting.split.holdout,
-        inductive=setting.model.inductive,
-        negatives=negatives,
-        metrics=METRICS,
-        sets="quintiles over the test events of the time since the source last appeared, 0 for the first",
-    )
-    return IntervalResult(protocol=protocol, intervals=report.spans, **report.metrics.each())
+class IntervalsTask(Task[LinkOptions, IntervalResult]):
+    """AP and AUC of the test events in five sets, by how long the source has been inactive."""
+
+    name = "intervals"
+    summary = "AP and AUC by how long the source has been inactive"
+    options_type = LinkOptions
+    result_type = IntervalResult
+
+    def protocol(self, context: EvaluationContext) -> IntervalProtocol:
+        return IntervalProtocol.of(
+            self.name,
+            context.data.split.holdout,
+            inductive=context.model.inductive,
+            negatives=self.options.negatives,
+            metrics=METRICS,
+            sets="quintiles over the test events of the time since the source last appeared, 0 for the first",
+        )
+
+    def measure(self, context: EvaluationContext) -> IntervalResult:
+        from contig.tasks.link_scoring import score_test_events
+
+        data, inductive = context.data, context.model.inductive
+        scores = score_test_events(context, self.options.negatives)
+        report = interval_report(
+            data.stream, data.split, data.split.test, scores, context.batch_size, inductive=inductive
+        )
+        protocol = self.protocol(context)
+        return IntervalResult(protocol=protocol, intervals=report.spans, **report.metrics.each())
+
+    @classmethod
+    def table(cls, results: Mapping[str, IntervalResult]) -> ResultTable:
+        kinds = dict.fromkeys(result.protocol.negatives for result in results.values())
+        return ResultTable(
+            headings=("Test, %", "model", "up to", "AP", "AUC", "events", "new AP", "new AUC", "new"),
+            rows=tuple(_row(name, model, result) for model, result in results.items() for name in SETS),
+            notes=(
+                "sets: by the time since the source last appeared (0 for the first time)",
+                "up to: the longest such time in the set, in the stream's unit",
+                "new: events with a new node",
+                f"negatives: {', '.join(kinds)}",
+            ),
+        )
+
+
+def _row(name: str, model: str, result: IntervalResult) -> tuple[str, ...]:
+    span = result.intervals[name]
+    cells = [cell for s in SELECTIONS for cell in _cells(getattr(result, s)[name])]
+    return (name, model, "-" if span is None else _amount(span[1]), *cells)
+
+
+def _cells(metrics: LinkMetrics) -> tuple[str, ...]:
+    return (percent(metrics.ap), percent(metrics.auc), count(metrics.events))
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"

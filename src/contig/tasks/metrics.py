@@ -13,6 +13,13 @@ Scores = NDArray[np.float32]
 Floats = NDArray[np.float64]
 
 
+class LinkScores(NamedTuple):
+    """Logits of true events and of their negatives, in stream order, each ``[events]``."""
+
+    positive: Scores
+    negative: Scores
+
+
 class Ranked(NamedTuple):
     """Rows of scores in falling order; equal scores are one step of the curve."""
 

@@ -45,28 +45,6 @@ class RankMetrics(Record):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LabelCounts(Record):
-    """How many events there are, and how many of them have label 1."""
-
-    events: int
-    positives: int
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SeedMetrics(Record):
-    """AUC over the seeds of the decoder: mean, sample standard deviation (0 for one seed), each value."""
-
-    auc: float = nan
-    auc_std: float = nan
-    auc_seeds: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LabelMetrics(SeedMetrics, LabelCounts):
-    """AUC of the labels of some events; none where all labels are the same."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Selections(Record, Generic[M]):
     """The metrics of every selection of events.
 
@@ -118,33 +96,6 @@ def only_known_nodes(holdout: Holdout, inductive: bool) -> bool:
     return holdout == "paper" or not inductive
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LinkProtocol(Protocol):
-    negatives: str
-    metrics: str
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class IntervalProtocol(LinkProtocol):
-    sets: str
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RecommendProtocol(Protocol):
-    candidates: str
-    ties: str
-    times: str
-    candidate_seed: int | None = None  # where candidates are drawn
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClassifyProtocol(Protocol):
-    decoder: str
-    balance: str
-    decoder_seeds: int
-    stopped_by: str
-
-
 # -- results ------------------------------------------------------------------------------------------------
 
 
@@ -153,47 +104,6 @@ class TaskResult(Record):
     """Base of what a task finds: its metrics, and the protocol by which they were measured."""
 
     protocol: Protocol
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LinkResult(Selections[LinkMetrics], TaskResult):
-    protocol: LinkProtocol
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RecommendResult(Selections[RankMetrics], TaskResult):
-    protocol: RecommendProtocol
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class IntervalResult(Selections[dict[str, LinkMetrics]], TaskResult):
-    """Link metrics of five sets of events, by the shortest and the longest interval in each.
-
-    A set without events has no interval.
-    """
-
-    protocol: IntervalProtocol
-    intervals: dict[str, tuple[float, float] | None]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LabelParts(Record):
-    """Labels in each part of the stream."""
-
-    train: LabelCounts
-    validation: LabelCounts
-    test: LabelCounts
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClassifyResult(TaskResult):
-    """AUC of the labels; a selection is of events whose source is known or new."""
-
-    protocol: ClassifyProtocol
-    labels: LabelParts
-    validation: SeedMetrics
-    transductive: LabelMetrics
-    inductive: LabelMetrics
 
 
 # -- evaluations of a run -----------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from contig.models import HEURISTIC_BASELINE
 from contig.runs.config import RunConfig, build_model
-from contig.tasks.link import LinkScorer, evaluation_negatives, link_report
+from contig.tasks.link import link_report
+from contig.tasks.link_scoring import LinkScorer, evaluation_negatives
 from contig.training.session import Session
 
 FEW_STEPS = 50  # an epoch with fewer learns too little

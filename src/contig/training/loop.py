@@ -22,7 +22,9 @@ from contig.runs.folder import RunFolder
 from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
 from contig.runs.run import Run
 from contig.streaming.walker import replay
-from contig.tasks.link import LinkScores, evaluation_negatives, link_report, link_result
+from contig.tasks.link import link_report, link_result
+from contig.tasks.link_scoring import evaluation_negatives
+from contig.tasks.metrics import LinkScores
 from contig.training.advice import after_training
 from contig.training.interruption import raise_if_requested, stop_requests
 from contig.training.memory_usage import peak_memory, reset_peak

@@ -23,7 +23,7 @@ from contig.streaming.packing import count_nodes
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.schedule import Step
 from contig.streaming.walker import Walker
-from contig.tasks.link import LinkScorer, score_batch
+from contig.tasks.link_scoring import LinkScorer, score_batch
 from contig.training.optimizer import FlatAdam
 
 log = logging.getLogger("contig")

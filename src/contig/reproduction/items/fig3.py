@@ -19,7 +19,7 @@ from contig.reproduction.stats import exact
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import higher, highest, rank
-from contig.tasks.results import RecommendResult
+from contig.tasks.recommend import RecommendResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -20,8 +20,7 @@ from contig.reproduction.stats import exact
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict, every, higher
-from contig.tasks.intervals import SETS
-from contig.tasks.results import IntervalResult
+from contig.tasks.intervals import SETS, IntervalResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -16,7 +16,7 @@ from contig.reproduction.items.notes import difference_note, seeds_note
 from contig.reproduction.paper import published
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
-from contig.tasks.results import ClassifyResult
+from contig.tasks.classify import ClassifyResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,164 @@
+"""The command that measures a trained run: ``evaluate``."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+from typer.main import get_command
+
+from contig.cli import console, results
+from contig.cli.data import Json
+from contig.cli.folders import Device, Folder, open_run
+from contig.errors import ContigError
+
+if TYPE_CHECKING:
+    from contig.tasks import Task
+
+app = typer.Typer()
+
+TASK_OPTIONS = "contig.task_options"  # where the context keeps them
+
+
+@dataclass
+class TaskOption:
+    """An option of one or more tasks, as the command line shows it."""
+
+    name: str
+    help: str
+    default: Any
+    metavar: str
+    tasks: list[str]
+
+    @property
+    def parameter(self) -> inspect.Parameter:
+        """The option as a parameter of a command."""
+        option = typer.Option(
+            f"--{self.name.replace('_', '-')}",
+            metavar=self.metavar,
+            show_default=False if self.default is None else str(self.default),
+            help=f"{self.help[0].upper()}{self.help[1:]} ({', '.join(self.tasks)}).",
+            rich_help_panel="Task options",
+        )
+        annotation = Annotated[str | None, option]
+        return inspect.Parameter(
+            self.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
+        )
+
+
+def task_options(tasks: Iterable[type[Task[Any, Any]]]) -> list[TaskOption]:
+    """Collect the options of tasks; an option that several tasks have appears once."""
+    from contig.options import describe
+
+    found: dict[str, TaskOption] = {}
+    for task in tasks:
+        for one in describe(task.options_type()):
+            metavar = "N" if one["type"].startswith("int") else "VALUE"
+            new = TaskOption(one["name"], one["help"], one["default"], metavar, [])
+            found.setdefault(new.name, new).tasks.append(task.name)
+    return list(found.values())
+
+
+def known_tasks() -> list[type[Task[Any, Any]]]:
+    """Load every task; one whose package is broken is left out with a notice."""
+    from contig.tasks import task_class, task_names
+
+    found = []
+    for name in task_names():
+        try:
+            found.append(task_class(name))
+        except ContigError as error:
+            console.notice(str(error))
+    return found
+
+
+class EvaluateCommand(TyperCommand):
+    """A command with the options of every task, which are loaded only when this command is used."""
+
+    @cached_property
+    def tasks(self) -> list[type[Task[Any, Any]]]:
+        return known_tasks()
+
+    @cached_property
+    def task_params(self) -> list[Any]:
+        """The options of the tasks, made by Typer from the signature of a function that has them."""
+
+        def command(**given: str | None) -> None: ...
+
+        parameters = [option.parameter for option in task_options(self.tasks)]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        holder = typer.Typer(add_completion=False)
+        holder.command()(command)
+        return list(get_command(holder).params)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        params: list[Any] = list(super().get_params(ctx))
+        *own, help_option = params
+        for param in own:
+            if param.name == "task":
+                param.help = "; ".join(f"{task.name}: {task.summary}" for task in self.tasks)
+        return [*own, *self.task_params, help_option]
+
+    def invoke(self, ctx: Any) -> Any:
+        given = {param.name: ctx.params.pop(param.name) for param in self.task_params}
+        ctx.meta[TASK_OPTIONS] = {name: value for name, value in given.items() if value is not None}
+        return super().invoke(ctx)
+
+
+@app.command(
+    cls=EvaluateCommand,
+    epilog=console.examples(
+        ("contig evaluate runs/first", "as after training"),
+        ("contig evaluate runs/first --negatives historical", "harder negatives"),
+        ("contig evaluate runs/first --task recommend", "rank destinations"),
+        ("contig evaluate runs/first --task recommend --as-of batch", "much faster"),
+        ("contig evaluate runs/first --task classify", "predict labels"),
+        ("contig evaluate runs/first --json", "for programs"),
+    ),
+)
+def evaluate(
+    ctx: typer.Context,
+    run: Folder,
+    task: Annotated[
+        str,
+        typer.Option("--task", metavar="TASK", help="What to measure."),
+    ] = "link",
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-size",
+            metavar="N",
+            min=1,
+            show_default="as in training",
+            help="Events scored at once.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.json", help="Also write the result to this file.")
+    ] = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Evaluate a trained run on its test events.
+
+    AP and AUC are means over batches, as in published tables; "overall" is over all events at once.
+    """
+    from contig.tasks import task_class
+
+    chosen = task_class(task).of(**ctx.meta[TASK_OPTIONS])
+    evaluation = open_run(run, device).evaluate(chosen, batch_size=batch_size)
+    if out is not None:
+        from contig.files import write_json
+
+        write_json(out, evaluation.as_dict())
+    if json:
+        console.print_json(evaluation.as_dict())
+    else:
+        results.print_evaluation(chosen, evaluation)

@@ -1,0 +1,41 @@
+"""Results for people: tables as plain text cells, for any front end to render."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import isnan
+from typing import Any
+
+SELECTIONS = ("transductive", "inductive")  # those that tables show
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """Text cells under headings; ``notes`` explain what the numbers are."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    names: int = 2  # how many columns on the left are names rather than numbers
+
+
+def selection_rows(
+    results: Mapping[str, Any], cells: Callable[[Any], tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    """A row for each selection of each result; ``results`` are named by their model."""
+    return tuple(
+        (selection, model, *cells(getattr(result, selection)))
+        for selection in SELECTIONS
+        for model, result in results.items()
+    )
+
+
+def percent(share: float) -> str:
+    """A share as a percentage; a dash for NaN."""
+    return "-" if isnan(share) else f"{100 * share:.2f}"
+
+
+def count(number: int) -> str:
+    """A number of things."""
+    return f"{number:,}"

@@ -1,0 +1,59 @@
+"""The contract of a task: its options, how it is measured, and its table."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+
+from contig.errors import ConfigError, unknown
+from contig.options import set_options
+from contig.tasks.results import Protocol, TaskResult
+from contig.tasks.tables import ResultTable
+
+if TYPE_CHECKING:
+    from contig.tasks.context import EvaluationContext
+
+EVALUATION_SEED = 1905  # of everything sampled for an evaluation; differs from every training seed
+
+Options = TypeVar("Options")
+R = TypeVar("R", bound=TaskResult)
+
+
+class Task(ABC, Generic[Options, R]):
+    """One way to measure a trained model on its test events.
+
+    ``contig evaluate --help`` imports the module of every task, so modules of tasks import torch only inside
+    ``measure``.
+    """
+
+    name: ClassVar[str]  # for ``--task`` and ``Run.evaluate``
+    summary: ClassVar[str]  # one line of help
+    options_type: ClassVar[type[Any]]  # a dataclass whose fields are made by ``contig.option``
+    result_type: ClassVar[type[TaskResult]]
+
+    def __init__(self, options: Options | None = None) -> None:
+        self.options: Options = self.options_type() if options is None else options
+
+    @classmethod
+    def of(cls, **settings: Any) -> Self:
+        """Create the task with some options set; text is parsed by the option's type."""
+        known = [field.name for field in fields(cls.options_type)]
+        for name in settings:
+            if name not in known:
+                raise ConfigError(unknown(f"option of the task {cls.name}", name, known))
+        return cls(set_options(cls.options_type(), settings))
+
+    def protocol(self, context: EvaluationContext) -> Protocol:
+        """Describe how the events are measured; override it to add what only this task has."""
+        return Protocol.of(self.name, context.data.split.holdout, inductive=context.model.inductive)
+
+    @abstractmethod
+    def measure(self, context: EvaluationContext) -> R:
+        """Measure the test events, continuing from the state after validation."""
+
+    @classmethod
+    @abstractmethod
+    def table(cls, results: Mapping[str, R]) -> ResultTable:
+        """Show the results of models, by name, in one table."""

@@ -1,0 +1,222 @@
+"""``contig evaluate``: the numbers of the library, as JSON and as tables, for every task there is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.commands import Answer
+from support.sharing import ShareTask
+from support.trained import TINY
+
+from contig import registry
+from contig.cli import results
+from contig.data.synthetic import synthetic
+from contig.runs.run import Run
+from contig.tasks import ResultTable, label_decoding, read_evaluation
+from contig.tasks.intervals import IntervalProtocol, IntervalResult, IntervalsTask
+from contig.tasks.results import LinkMetrics
+from contig.training.fit import fit
+
+pytestmark = pytest.mark.usefixtures("light")
+
+SETS = ("0-20%", "20-40%", "40-60%", "60-80%", "80-100%")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_decoders() -> Iterator[None]:
+    """Decoders of a few steps."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(label_decoding, "VALIDATIONS", 3)
+        patch.setattr(label_decoding, "STEPS", 10)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables must fit a usual terminal."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
+    """A run with labels."""
+    stream = synthetic(600, sources=40, destinations=9, seed=3, dropout=0.9)
+    out = tmp_path_factory.mktemp("runs") / "labelled"
+    fit(stream, out=out, epochs=1, show=False, **TINY)
+    return out
+
+
+@pytest.fixture(scope="module")
+def heuristic(tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
+    """A heuristic on a stream without labels."""
+    stream = synthetic(300, sources=20, destinations=9, seed=3)
+    columns = type(stream).from_arrays(stream.src, stream.dst, stream.t, origin="bare")
+    out = tmp_path_factory.mktemp("runs") / "heuristic"
+    fit(columns, "recency", out=out, show=False)
+    return out
+
+
+# --- JSON ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (["link"], {}),
+        (
+            ["link", "--negatives", "inductive", "--batch-size", 12],
+            {"negatives": "inductive", "batch_size": 12},
+        ),
+        (["recommend"], {}),
+        (["recommend", "--as-of", "batch"], {"as_of": "batch"}),
+        (["recommend", "--candidates", 4, "--batch-size", 11], {"candidates": 4, "batch_size": 11}),
+        (["intervals", "--negatives", "historical"], {"negatives": "historical"}),
+        (["classify", "--seeds", 2], {"seeds": 2}),
+    ],
+)
+def test_json_is_the_evaluation_and_nothing_else(
+    options: list[object], settings: dict[str, Any], labelled: Path, tmp_path: Path
+) -> None:
+    expected = Run.open(labelled).evaluate(str(options[0]), **settings)
+    file = tmp_path / "result.json"
+    assert (
+        Answer("evaluate", labelled, "--task", *options, "--out", file, "--json").json == expected.as_dict()
+    )
+    assert read_evaluation(file) == expected
+
+
+def test_link_prediction_is_the_default(heuristic: Path) -> None:
+    found = Answer("evaluate", heuristic, "--json").json
+    assert found == Run.open(heuristic).evaluate("link").as_dict()
+    assert found["model"] == "recency"
+
+
+# --- tables --------------------------------------------------------------------------------------------
+
+
+def test_link_table(labelled: Path) -> None:
+    found = Run.open(labelled).evaluate(negatives="historical").result.transductive
+    answer = Answer("evaluate", labelled, "--negatives", "historical")
+    cells = " ".join(f"{100 * x:.2f}" for x in (found.ap, found.auc, found.ap_overall, found.auc_overall))
+    assert f"transductive contig {cells} {found.events}" in answer.words
+    assert "negatives: historical batch size 30, holdout tgn" in answer.words
+
+
+def test_recommend_table(labelled: Path) -> None:
+    found = Run.open(labelled).evaluate("recommend").as_dict()["transductive"]
+    answer = Answer("evaluate", labelled, "--task", "recommend")
+    recalls = " ".join(f"{100 * found[f'recall@{k}']:.2f}" for k in (5, 10, 15, 20))
+    assert "MRR R@5 R@10 R@15 R@20 events" in answer.words
+    assert f"transductive contig {100 * found['mrr']:.2f} {recalls} {found['events']}" in answer.words
+    assert "all 9 destinations but the other true ones" in answer.words
+    assert "at each event's own time" in answer.words
+    assert "ties: mean of the best and the worst rank" in answer.words
+
+
+def test_intervals_table(labelled: Path) -> None:
+    found = Run.open(labelled).evaluate("intervals").result
+    answer = Answer("evaluate", labelled, "--task", "intervals")
+    assert "model up to AP AUC events new AP new AUC new" in answer.words
+    for name, span in found.intervals.items():
+        seen = found.transductive[name]
+        cells = f"{100 * seen.ap:.2f} {100 * seen.auc:.2f} {seen.events}"
+        assert f"{name} contig {span[1]:,.0f} {cells} " in answer.words
+
+
+def test_classify_table(labelled: Path) -> None:
+    found = Run.open(labelled).evaluate("classify", seeds=2).result
+    answer = Answer("evaluate", labelled, "--task", "classify", "--seeds", 2)
+    seen, train = found.transductive, found.labels.train
+    auc = f"{100 * seen.auc:.2f} ± {100 * seen.auc_std:.2f}"
+    assert f"transductive contig {auc} {seen.positives} {seen.events}" in answer.words
+    assert f"label 1: {train.positives} of {train.events} in train" in answer.words
+    assert "over 2 decoders; each step draws as many positives as others" in answer.words
+
+
+def test_missing_values_are_dashes() -> None:
+    """A set without events, as intervals that are nearly all equal leave them."""
+    empty = dict.fromkeys(SETS, LinkMetrics(events=0))
+    protocol = IntervalProtocol.of(
+        "intervals", "tgn", inductive=True, negatives="random", metrics="m", sets="s"
+    )
+    result = IntervalResult(
+        protocol=protocol,
+        intervals={**dict.fromkeys(SETS), "0-20%": (0, 0.25)},
+        transductive={**empty, "0-20%": LinkMetrics(ap=0.5, auc=0.25, events=3)},
+        inductive=empty,
+        old_old=empty,
+        new_old=empty,
+        new_new=empty,
+    )
+    assert IntervalsTask.table({"m": result}).rows[:2] == (
+        ("0-20%", "m", "0.25", "50.00", "25.00", "3", "-", "-", "0"),
+        ("20-40%", "m", "-", "-", "-", "0", "-", "-", "0"),
+    )
+
+
+def test_names_are_on_the_left_and_never_markup() -> None:
+    table = results.rich_table(ResultTable(("a", "b", "c"), (("[red]x[/red]", "y", "1"),), names=2))
+    assert [column.justify for column in table.columns] == ["left", "left", "right"]
+    assert list(table.columns[0].cells) == [r"\[red]x\[/red]"]
+
+
+# --- refusals ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task", "recomend"], "Unknown task 'recomend'. Did you mean 'recommend'"),
+        (["--negatives", "historic"], "Did you mean 'historical'"),
+        (["--batch-size", "0"], "--batch-size"),
+        (["--task", "recommend", "--as-of", "evnt"], "Did you mean 'event'"),
+        (["--task", "recommend", "--negatives", "random"], "option of the task recommend 'negatives'"),
+        (["--as-of", "batch"], "option of the task link 'as_of'"),
+        (["--task", "recommend", "--candidates", "0"], "candidates=0"),
+        (["--task", "classify"], "bare has no labels"),
+        (["--negative", "random"], "--negative"),
+    ],
+)
+def test_evaluate_refuses(options: list[str], message: str, heuristic: Path) -> None:
+    answer = Answer("evaluate", heuristic, *options)
+    assert message in answer.refusal
+    assert answer.out == ""
+
+
+# --- tasks of other packages ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that offers a task, and one that cannot be imported."""
+    points = [
+        EntryPoint("share", "support.sharing:ShareTask", "contig.tasks"),
+        EntryPoint("lost", "no_such_package:Task", "contig.tasks"),
+    ]
+    monkeypatch.setattr(registry, "entry_points", lambda group: [p for p in points if p.group == group])
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_task_brings_its_options_and_its_table(heuristic: Path) -> None:
+    help = Answer("evaluate", "--help")
+    assert "--power" in help.out
+    assert "What the share is raised to (share)." in " ".join(help.out.replace("│", " ").split())
+    assert f"share: {ShareTask.summary}" in " ".join(help.out.replace("│", " ").split())
+    assert "The task 'lost' cannot be loaded" in help.err
+    answer = Answer("evaluate", heuristic, "--task", "share", "--power", 2)
+    assert "model share" in answer.words
+    assert f"recency {0.15**2:.3f} of all events batch size 200, holdout tgn" in answer.words
+    refused = Answer("evaluate", heuristic, "--power", 2).refusal
+    assert "Unknown option of the task link 'power'" in refused
+
+
+def test_a_task_can_be_named_by_its_path(heuristic: Path) -> None:
+    found = Answer("evaluate", heuristic, "--task", "support.sharing:ShareTask", "--json").json
+    assert found["share"] == pytest.approx(0.15)
+    assert found["protocol"]["task"] == "share"
+    assert "support.sharing" in sys.modules
