@@ -13,7 +13,7 @@ PIP_INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.t
 # Other CPUs compute other last bits. These settings make one CPU compute as others would.
 SETTINGS := DEFAULT=1 MKL_CBWR=AVX2 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1
 # Where numbers are computed; the fast choice runs these under the two settings that differ most.
-NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs)
+NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs test_numerics.py)
 RUN_TESTS = $(BIN)/python -m pytest -n auto
 
 .PHONY: help setup test test-portable test-portable-fast demo check format bench clean

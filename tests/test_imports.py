@@ -23,6 +23,7 @@ MODULES = sorted((SRC / "contig").rglob("*.py"))
 # A module may import from those above it and from its own package only.
 ORDER = (
     "errors",
+    "numerics",
     "files",
     "options",
     "schema",

@@ -14,7 +14,7 @@ import pytest
 from support.commands import Answer
 from support.inline import run_inline
 
-from contig.experiments import identity
+from contig import numerics
 from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job, Work
 from contig.reproduction import items, scales
@@ -100,7 +100,7 @@ def test_a_complete_quick_reproduction(
     assert started == []  # everything is finished
     assert again.out == answer.out
     _resumes(started, visits, made)
-    _ignores_runs_of_other_code(visits, made, monkeypatch)
+    _ignores_runs_with_other_numerics(visits, made, monkeypatch)
 
 
 def _agrees_with_the_runs(made: Path) -> None:
@@ -131,18 +131,18 @@ def _resumes(started: list[Work], visits: Path, made: Path) -> None:
     assert "tgn" in (made / "table2.txt").read_text()
 
 
-def _ignores_runs_of_other_code(visits: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = identity.code_version().rpartition("-")[2]
-    monkeypatch.setattr(identity, "code_version", lambda: "0.1.0-fedcba98")
+def _ignores_runs_with_other_numerics(visits: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = numerics.VERSION
+    monkeypatch.setattr(numerics, "VERSION", 1234)
     command = [*COMMAND, "--datasets", visits, "--out", "made", "--only-done"]
-    without, counted = Answer(*command), Answer(*command, "--any-code")
-    assert "16 runs were produced by another version of the code; --any-code uses them" in without.err
+    without, counted = Answer(*command), Answer(*command, "--any-numerics")
+    assert "16 runs were made with other numerics; --any-numerics uses them" in without.err
     assert "No results yet" in without.out
-    assert "another version" not in counted.err
+    assert "other numerics" not in counted.err
     assert "No results yet" not in counted.out
     page = (made / "report.html").read_text()
-    assert f"code {ours}" in page
-    assert "fedcba98" not in page
+    assert f"numerics v{ours}" in page
+    assert "v1234" not in page
 
 
 def test_a_failure_is_reported_and_the_rest_is_shown(

@@ -1,4 +1,4 @@
-"""A run is taken for another's only where config, events and code are the same."""
+"""Runs share a folder only if config, events and numerics are the same."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from contig.experiments import identity
-from contig.experiments.identity import code_version, run_folder
+from contig import numerics
+from contig.experiments.identity import numerics_of, run_folder
 from contig.experiments.recipes import Recipe
 from contig.runs.config import RunConfig
 
@@ -32,71 +32,48 @@ def test_another_run_has_another_folder(other: Recipe, tmp_path: Path) -> None:
 
 
 def test_the_same_run_has_the_same_folder(tmp_path: Path) -> None:
-    spelled = replace(BASE, settings={"dim": "8", "seed": 4})  # as a command line says it
-    assert run_folder(spelled, 0, tmp_path) == run_folder(BASE, 0, tmp_path)
+    as_typed = replace(BASE, settings={"dim": "8", "seed": 4})  # text, as from a command line
+    assert run_folder(as_typed, 0, tmp_path) == run_folder(BASE, 0, tmp_path)
     assert run_folder(BASE, 0, tmp_path) != run_folder(BASE, 1, tmp_path)
 
 
-def test_an_option_that_is_new_changes_no_run_that_was_made_without_it(
+def test_a_new_option_does_not_change_earlier_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = run_folder(BASE, 0, tmp_path)
+    as_dict = RunConfig.as_dict
+
+    def with_new_option(config: RunConfig) -> dict[str, Any]:
+        return as_dict(config) | {"options": as_dict(config)["options"] | {"brightness": 0.5}}
+
+    monkeypatch.setattr(RunConfig, "as_dict", with_new_option)
+    assert run_folder(BASE, 0, tmp_path) == before
+
+
+def test_an_explicit_default_is_the_same_run(tmp_path: Path) -> None:
+    explicit = replace(BASE, settings={"dim": 8, "heads": 2})
+    assert run_folder(explicit, 0, tmp_path) == run_folder(BASE, 0, tmp_path)
+
+
+def finish(folder: Path, modified: int) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "metrics.json").touch()
+    os.utime(folder / "metrics.json", (modified, modified))
+
+
+def test_other_numerics_are_another_run_unless_any_is_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = run_folder(BASE, 0, tmp_path)
-    plain = RunConfig.as_dict
-
-    def with_a_new_one(config: RunConfig) -> dict[str, Any]:
-        return plain(config) | {"options": plain(config)["options"] | {"brightness": 0.5}}
-
-    monkeypatch.setattr(RunConfig, "as_dict", with_a_new_one)
-    assert run_folder(BASE, 0, tmp_path) == known
-
-
-def test_a_default_that_is_said_aloud_is_the_same_run(tmp_path: Path) -> None:
-    said = replace(BASE, settings={"dim": 8, "heads": 2})
-    assert run_folder(said, 0, tmp_path) == run_folder(BASE, 0, tmp_path)
-
-
-def written(folder: Path, name: str, text: str) -> None:
-    (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-
-
-def version(folder: Path) -> str:
-    code_version.cache_clear()
-    return code_version(folder)
-
-
-def test_the_code_counts_where_it_decides_numbers(tmp_path: Path) -> None:
-    written(tmp_path, "models/tgn.py", "x = 1\n")
-    written(tmp_path, "cli/tables.py", "y = 1\n")
-    first = version(tmp_path)
-    assert version(tmp_path) == first
-    written(tmp_path, "cli/tables.py", "y = 2\n")
-    written(tmp_path, "experiments/paper.json", "{}")
-    assert version(tmp_path) == first
-    written(tmp_path, "models/tgn.py", "x = 2\n")
-    second = version(tmp_path)
-    assert second != first
-    (tmp_path / "models/tgn.py").rename(tmp_path / "models/dyrep.py")
-    assert version(tmp_path) not in (first, second)
-
-
-def test_changed_code_is_another_run_unless_any_code_will_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(identity, "code_version", lambda: "1.0-aaaaaaaa")
-    old = run_folder(BASE, 0, tmp_path)
-    monkeypatch.setattr(identity, "code_version", lambda: "1.0-bbbbbbbb")
-    new = run_folder(BASE, 0, tmp_path)
-    assert old != new
-    old.mkdir()
-    assert run_folder(BASE, 0, tmp_path, any_code=True) == new  # the old one is not finished
-    (old / "metrics.json").touch()
-    assert run_folder(BASE, 0, tmp_path, any_code=True) == old
-    assert run_folder(BASE, 0, tmp_path) == new
-    later = old.with_name(old.name.replace("aaaaaaaa", "cccccccc"))
-    written(later, "metrics.json", "")
-    os.utime(old / "metrics.json", (1, 1))
-    assert run_folder(BASE, 0, tmp_path, any_code=True) == later
-    written(new, "metrics.json", "")
-    os.utime(new / "metrics.json", (0, 0))
-    assert run_folder(BASE, 0, tmp_path, any_code=True) == new  # this code's own comes first
+    folders = []
+    for version in (1, 2, 3):
+        monkeypatch.setattr(numerics, "VERSION", version)
+        folders.append(run_folder(BASE, 0, tmp_path))
+    assert [numerics_of(folder) for folder in folders] == ["v1", "v2", "v3"]
+    first, second, ours = folders
+    first.mkdir()
+    assert run_folder(BASE, 0, tmp_path, any_numerics=True) == ours  # the first one is not finished
+    finish(first, modified=10)
+    assert run_folder(BASE, 0, tmp_path, any_numerics=True) == first
+    assert run_folder(BASE, 0, tmp_path) == ours
+    finish(second, modified=20)
+    assert run_folder(BASE, 0, tmp_path, any_numerics=True) == second  # the latest
+    finish(ours, modified=5)
+    assert run_folder(BASE, 0, tmp_path, any_numerics=True) == ours  # preferred, whatever its age

@@ -13,6 +13,7 @@ from support.trained import TINY
 
 from contig.data.events import EventStream
 from contig.errors import RunError
+from contig.numerics import VERSION
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
@@ -75,6 +76,18 @@ def test_going_on_keeps_what_is_known_of_the_data(copy: Path) -> None:
     folder.reopen(folder.config().with_train(epochs=9))
     after = json.loads((copy / "config.json").read_text())
     assert after == {**before, "train": {**before["train"], "epochs": 9}}
+
+
+def test_resuming_with_other_numerics_warns(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder, path = RunFolder(copy), copy / "config.json"
+    content = json.loads(path.read_text())
+    assert content["numerics"] == VERSION
+    folder.reopen(folder.config())
+    assert caplog.text == ""
+    path.write_text(json.dumps({**content, "numerics": VERSION + 1}))
+    folder.reopen(folder.config())
+    assert f"started with version {VERSION + 1} of the numerics" in caplog.text
+    assert json.loads(path.read_text())["numerics"] == VERSION + 1
 
 
 # --- not a run, or not a whole one -----------------------------------------------------------------------

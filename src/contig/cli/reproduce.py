@@ -79,8 +79,8 @@ def reproduce(
     ] = Path("configs"),
     device: Device = "auto",
     at_once: AtOnce = 1,
-    any_code: Annotated[
-        bool, typer.Option("--any-code", help="Also use runs produced by another version of the code.")
+    any_numerics: Annotated[
+        bool, typer.Option("--any-numerics", help="Also use runs made with another version of the numerics.")
     ] = False,
     only_done: Annotated[
         bool, typer.Option("--only-done", help="Train and evaluate nothing; show the results so far.")
@@ -115,7 +115,7 @@ def reproduce(
             out=folder,
             scale=scale,
             configs=configs,
-            any_code=any_code,
+            any_numerics=any_numerics,
             every_dataset=datasets is not None,
         )
         plan = make_plan(study)
@@ -135,7 +135,7 @@ def reproduce(
 
 def _print_notices(plan: Plan) -> None:
     """Point out choices that do not apply, and results that are not used."""
-    from contig.experiments.identity import finished_by_any_code
+    from contig.experiments.identity import finished_with_any_numerics
 
     study = plan.study
     if not study.configs.is_dir():
@@ -146,8 +146,8 @@ def _print_notices(plan: Plan) -> None:
     for notice in (line for item in study.items for line in item.notices(study)):
         console.notice(notice)
     missing = [job.folder for job in plan.jobs if not job.done]
-    if others := sum(bool(finished_by_any_code(folder)) for folder in missing):
-        console.notice(f"{others:,} runs were produced by another version of the code; --any-code uses them")
+    if others := sum(bool(finished_with_any_numerics(folder)) for folder in missing):
+        console.notice(f"{others:,} runs were made with other numerics; --any-numerics uses them")
 
 
 def _run(plan: Plan, device: str, at_once: int) -> list[str]:

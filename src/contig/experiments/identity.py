@@ -1,69 +1,56 @@
-"""Which run is which: known by its config, its events and the code that trains it."""
+"""The identity of a run: its config, its events and the version of the numerics."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from functools import cache
 from pathlib import Path
 
-from contig import __version__
+from contig import numerics
 from contig.experiments.recipes import Recipe
 from contig.runs.config import RunConfig
 
-SHORT = 8  # hexadecimal digits in a folder's name
-
-# Imports point one way, so what these hold decides no number of a training or an evaluation.
-APART = ("plots", "experiments", "reproduction", "benchmarks", "live", "testing", "cli")
-
-
-@cache
-def code_version(package: Path = Path(__file__).parents[1]) -> str:
-    """The package's version and a checksum of every source file that decides a run's numbers.
-
-    A changed comment counts as a change: better a run too many than one of unknown code.
-    """
-    digest = hashlib.sha256(__version__.encode())
-    for path in sorted(package.rglob("*.py")):
-        name = path.relative_to(package)
-        if name.parts[0] not in APART:
-            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n"))
-    return f"{__version__}-{digest.hexdigest()[:SHORT]}"
+KEY_DIGITS = 8  # hexadecimal digits of the key in a folder's name
 
 
 def run_key(recipe: Recipe, seed: int) -> str:
-    """What a run is of, whatever the code: its events, and its settings where they are not the defaults.
+    """Return a checksum of the events and of all settings that differ from the defaults.
 
-    So an option that is new changes nothing for the runs that were made without it.
+    Defaults do not count, so that a new option does not change the key of earlier runs.
     """
-    ours, plain = recipe.config(seed).as_dict(), RunConfig.of(recipe.model, {}).as_dict()
-    chosen = {
-        part: {key: value for key, value in ours[part].items() if value != plain[part][key]}
+    chosen, defaults = recipe.config(seed).as_dict(), RunConfig.of(recipe.model, {}).as_dict()
+    changed = {
+        part: {key: value for key, value in chosen[part].items() if value != defaults[part][key]}
         for part in ("options", "train")
     }
-    content = json.dumps([recipe.model, chosen, recipe.fingerprint], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:SHORT]
+    content = json.dumps([recipe.model, changed, recipe.fingerprint], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:KEY_DIGITS]
 
 
-def run_folder(recipe: Recipe, seed: int, runs: Path, any_code: bool = False) -> Path:
-    """Where a run is kept: changed config, events or code mean another folder.
+def run_folder(recipe: Recipe, seed: int, runs: Path, any_numerics: bool = False) -> Path:
+    """Return the folder of a run in ``runs``; other settings, events or numerics mean another folder.
 
-    ``any_code`` takes a finished run of other code, the latest, where this code has none.
+    With ``any_numerics``, a run that is not finished in this version of the numerics is replaced by the
+    latest finished one of another version.
     """
-    stem = f"{recipe.stem}-{seed}-{run_key(recipe, seed)}"
-    ours = runs / f"{stem}-{code_version().rpartition('-')[2]}"
-    if not any_code or (ours / "metrics.json").exists():
-        return ours
-    others = finished_by_any_code(ours)
-    return max(others, key=lambda folder: (folder / "metrics.json").stat().st_mtime, default=ours)
+    folder = runs / f"{recipe.stem}-{seed}-{run_key(recipe, seed)}-v{numerics.VERSION}"
+    if not any_numerics or is_finished(folder):
+        return folder
+    others = finished_with_any_numerics(folder)
+    return max(others, key=lambda other: (other / "metrics.json").stat().st_mtime, default=folder)
 
 
-def code_of(folder: Path) -> str:
-    """The checksum of the code that a run was made by."""
+def is_finished(folder: Path) -> bool:
+    """Whether a folder holds a finished run."""
+    return (folder / "metrics.json").exists()
+
+
+def numerics_of(folder: Path) -> str:
+    """Return the version of the numerics from the name of a run's folder, such as ``v1``."""
     return folder.name.rpartition("-")[2]
 
 
-def finished_by_any_code(folder: Path) -> list[Path]:
-    """The finished runs that differ from a run's in nothing but their code."""
+def finished_with_any_numerics(folder: Path) -> list[Path]:
+    """Return the finished runs that differ from a run in nothing but the version of the numerics."""
     stem = folder.name.rpartition("-")[0]
-    return [other for other in folder.parent.glob(f"{stem}-*/") if (other / "metrics.json").exists()]
+    return [other for other in folder.parent.glob(f"{stem}-*/") if is_finished(other)]

@@ -90,13 +90,13 @@ class Failure(NamedTuple, Generic[W]):
     reason: str
 
 
-def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_code: bool = False) -> list[Job]:
+def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_numerics: bool = False) -> list[Job]:
     """Plan every recipe with every seed, each in its folder of ``runs``; identical runs are planned once.
 
     A heuristic has a single seed, because it draws no random numbers.
     """
     jobs = (
-        Job(recipe, seed, run_folder(recipe, seed, runs, any_code))
+        Job(recipe, seed, run_folder(recipe, seed, runs, any_numerics))
         for recipe in recipes
         for seed in range(seeds if model_class(recipe.model).learns else 1)
     )

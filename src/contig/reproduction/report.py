@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from contig.experiments.identity import code_of
+from contig.experiments.identity import numerics_of
 from contig.experiments.jobs import Job
 from contig.experiments.recipes import find_recipe
 from contig.models import model_class
@@ -78,8 +78,8 @@ def _slug(text: str) -> str:
 
 def _facts(plan: Plan) -> list[str]:
     names = ", ".join(dataset.name for dataset in plan.study.datasets)
-    codes = {code_of(job.folder): None for job in plan.jobs if job.done}
-    return [names, seeds_text(plan.study).lower(), *hardware(plan), *(f"code {code}" for code in codes)]
+    versions = dict.fromkeys(numerics_of(job.folder) for job in plan.jobs if job.done)
+    return [names, seeds_text(plan.study).lower(), *hardware(plan), *(f"numerics {v}" for v in versions)]
 
 
 def _list(lines: Iterable[str], kind: str = "") -> str:

@@ -31,7 +31,7 @@ class Study:
     out: Path
     scale: Scale = FULL
     configs: Path = Path("configs")
-    any_code: bool = False
+    any_numerics: bool = False
     every_dataset: bool = False  # run every item on every dataset, not only where the paper shows it
 
     def item(self, name: str) -> Item:
@@ -50,7 +50,7 @@ class Study:
 
     def jobs(self, recipes: Sequence[Recipe], seeds: int | None = None) -> list[Job]:
         """Return the runs of recipes: one for each seed, by default of the study."""
-        return plan_jobs(recipes, seeds or self.seeds, runs_in(self.out), self.any_code)
+        return plan_jobs(recipes, seeds or self.seeds, runs_in(self.out), self.any_numerics)
 
     @cached_property
     def _recipes(self) -> dict[str, list[Recipe]]:

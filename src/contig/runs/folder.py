@@ -19,6 +19,7 @@ from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
 from contig.files import replacing, write_json
+from contig.numerics import VERSION
 from contig.runs.config import RunConfig
 from contig.runs.metrics import RunMetrics, read_metrics
 
@@ -47,13 +48,20 @@ class RunFolder:
         save_stream(stream, self.path / "stream")
         about = {"origin": stream.origin, "events": len(stream), "nodes": stream.num_nodes}
         about["fingerprint"] = stream.fingerprint()
-        write_json(self.path / "config.json", {"contig": __version__, "data": about, **config.as_dict()})
+        versions = {"contig": __version__, "numerics": VERSION}
+        write_json(self.path / "config.json", {**versions, "data": about, **config.as_dict()})
 
     def reopen(self, config: RunConfig) -> None:
         """Go on with the run under a config that may have changed."""
         for part in self.path.glob(".*.pt"):  # half-written when the run was killed
             part.unlink()
-        write_json(self.path / "config.json", {**self._json("config.json"), **config.as_dict()})
+        saved = self._json("config.json")
+        if saved.get("numerics", VERSION) != VERSION:
+            log.warning(
+                f"{self.path} was started with version {saved['numerics']} of the numerics, and this is "
+                f"version {VERSION}: compare its results with neither."
+            )
+        write_json(self.path / "config.json", {**saved, **config.as_dict()})
 
     def unfinish(self) -> None:
         """Take away what an earlier end left: beside a best epoch that moves on it would not fit any more."""

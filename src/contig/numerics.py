@@ -1,0 +1,13 @@
+"""The version of the numbers that training and evaluation produce.
+
+Runs are comparable if their config, their events and this version are equal: experiments reuse finished runs
+of the same version, and runs record it in ``config.json``. Raise it with every change that alters numbers by
+more than rounding. ``tests/test_numerics.py`` notices such changes.
+"""
+
+from __future__ import annotations
+
+CHANGES = {
+    1: "The first version that is recorded.",
+}
+VERSION = max(CHANGES)
