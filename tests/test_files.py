@@ -12,7 +12,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_new_content_takes_the_name_at_the_end(tmp_path: Path) -> None:
+def test_the_new_content_replaces_the_old_at_the_end(tmp_path: Path) -> None:
     target = tmp_path / "a" / "b" / "x.txt"
     with replacing(target) as part:
         part.write_text("new")
@@ -27,7 +27,7 @@ def test_the_new_content_takes_the_name_at_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
-def test_a_failure_leaves_what_was_there(error: type[BaseException], tmp_path: Path) -> None:
+def test_a_failure_leaves_the_old_file(error: type[BaseException], tmp_path: Path) -> None:
     target = tmp_path / "x.txt"
     target.write_text("old")
 
@@ -42,7 +42,7 @@ def test_a_failure_leaves_what_was_there(error: type[BaseException], tmp_path: P
     assert names(tmp_path) == ["x.txt"]
 
 
-def test_two_writers_do_not_meet(tmp_path: Path) -> None:
+def test_concurrent_writers_do_not_interfere(tmp_path: Path) -> None:
     target = tmp_path / "x.txt"
     with replacing(target) as one, replacing(target) as two:
         one.write_text("one")
@@ -51,7 +51,7 @@ def test_two_writers_do_not_meet(tmp_path: Path) -> None:
     assert names(tmp_path) == ["x.txt"]
 
 
-def test_json_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_json_is_written_atomically(tmp_path: Path) -> None:
     target = tmp_path / "x.json"
     write_json(target, {"a": [1, 2.5, None], "ü": "ä"})
     assert json.loads(target.read_text("utf-8")) == {"a": [1, 2.5, None], "ü": "ä"}

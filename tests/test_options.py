@@ -58,7 +58,7 @@ class Sample:
         ("sizes", (3,), (3,)),
     ],
 )
-def test_a_value_is_read_by_its_type(name: str, given: Any, expected: Any) -> None:
+def test_a_value_is_parsed_as_its_type(name: str, given: Any, expected: Any) -> None:
     found = getattr(set_options(Sample(), {name: given}), name)
     assert found == expected
     assert type(found) is type(expected)
@@ -82,30 +82,30 @@ def test_a_value_is_read_by_its_type(name: str, given: Any, expected: Any) -> No
         ({"sizes": "1,b"}, "sizes='b' is not a whole number"),
     ],
 )
-def test_what_does_not_fit_is_named_with_a_cure(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_rejected_with_advice(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         set_options(Sample(), settings)
 
 
-def test_what_is_not_set_stays() -> None:
+def test_other_options_are_unchanged() -> None:
     start = Sample(width=99)
     changed = set_options(start, {"rate": "1"})
     assert changed == Sample(width=99, rate=1.0)
     assert start == Sample(width=99)  # the given config is left as it was
 
 
-def test_settings_from_the_command_line() -> None:
+def test_settings_are_parsed_from_the_command_line() -> None:
     pairs = ["lr=3e-4", " scope = all", "without=", "note=a=b"]
     assert parse_settings(pairs) == {"lr": "3e-4", "scope": "all", "without": "", "note": "a=b"}
 
 
 @pytest.mark.parametrize("pair", ["lr", "=3", " =3", ""])
-def test_a_setting_without_a_key_or_sign_is_refused(pair: str) -> None:
+def test_a_setting_without_a_key_or_sign_is_rejected(pair: str) -> None:
     with pytest.raises(ConfigError, match="key=value"):
         parse_settings([pair])
 
 
-def test_describe_tells_everything() -> None:
+def test_describe_lists_name_type_default_and_help() -> None:
     rows = {row["name"]: row for row in describe(Sample(width=4))}
     assert list(rows) == [f.name for f in fields(Sample)]
     assert rows["width"] == {"name": "width", "type": "int", "default": 4, "help": "a whole number"}
@@ -120,7 +120,7 @@ def test_a_config_survives_json() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_model_s_options_explain_themselves_and_survive_json(name: str) -> None:
+def test_every_model_has_documented_options_that_survive_json(name: str) -> None:
     config = model_class(name).options()
     assert all(row["help"] for row in describe(config))
     assert set_options(config, json.loads(json.dumps(as_dict(config)))) == config
@@ -129,16 +129,16 @@ def test_every_model_s_options_explain_themselves_and_survive_json(name: str) ->
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ({"epochs": "0"}, "epochs=0: give at least 1"),
-        ({"heads": 0}, "heads=0: give at least 1"),
-        ({"dim": "-3"}, "dim=-3: give at least 1"),
-        ({"dropout": "1"}, "dropout=1.0: give a number below 1"),
-        ({"dropout": -0.1}, "dropout=-0.1: give at least 0"),
-        ({"horizon": 0}, "horizon=0.0: give a number above 0"),
-        ({"lr": "nan"}, "lr=nan: give a number above 0"),
+        ({"epochs": "0"}, "epochs=0 must be at least 1"),
+        ({"heads": 0}, "heads=0 must be at least 1"),
+        ({"dim": "-3"}, "dim=-3 must be at least 1"),
+        ({"dropout": "1"}, "dropout=1.0 must be below 1"),
+        ({"dropout": -0.1}, "dropout=-0.1 must be at least 0"),
+        ({"horizon": 0}, "horizon=0.0 must be above 0"),
+        ({"lr": "nan"}, "lr=nan must be above 0"),
     ],
 )
-def test_values_out_of_range_are_refused(setting: dict[str, Any], words: str) -> None:
+def test_values_out_of_range_are_rejected(setting: dict[str, Any], words: str) -> None:
     from contig.runs.config import RunConfig
 
     with pytest.raises(ConfigError, match=words):

@@ -1,4 +1,4 @@
-"""The one exception family, and the suggestions that go with unknown names."""
+"""The exceptions of the package, and messages for unknown names."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterable
 
 
 class ContigError(Exception):
-    """Something the caller can put right; the message says what and how."""
+    """An error that the caller can fix; the message says how."""
 
 
 class DataError(ContigError):
-    """The events are not what they must be (a column, a row, a value)."""
+    """The events are invalid: a column, a row or a value."""
 
 
 class ConfigError(ContigError):
-    """An option's name or value is not one we know."""
+    """The name or the value of an option is invalid."""
 
 
 class RunError(ContigError):
-    """A run folder is missing, incomplete or does not fit what is asked of it."""
+    """A run directory is missing, incomplete or does not support the request."""
 
 
 def unknown(what: str, given: str, known: Iterable[str]) -> str:
-    """A message for an unknown name that offers the nearest known ones."""
+    """Return a message for an unknown name that suggests the most similar known ones."""
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=3, cutoff=0.5)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -1,4 +1,4 @@
-"""Writing files so that a reader never sees half of one."""
+"""Atomic writes: a reader never sees an incomplete file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its name when the block ends well."""
+    """Yield a temporary path that replaces ``path`` when the block ends without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(handle)
@@ -27,6 +27,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write ``content`` as JSON, whole or not at all."""
+    """Write ``content`` as JSON, atomically."""
     with replacing(path) as part:
         part.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")

@@ -1,4 +1,4 @@
-"""Typed options: one dataclass field each, with its reason beside it, settable as ``key=value``."""
+"""Typed options: dataclass fields with a help text and limits, settable as ``key=value``."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def option(
     above: float | None = None,
     below: float | None = None,
 ) -> Any:
-    """A dataclass field with a default, the sentence that explains it, and the values it may take.
+    """Define a dataclass field with a default, a help text and limits.
 
-    ``low`` is the smallest value allowed, ``above`` and ``below`` are bounds that are not.
+    ``low`` is an inclusive lower bound; ``above`` and ``below`` are exclusive bounds.
     """
     limits = {"low": low, "above": above, "below": below}
     return field(default=default, metadata={"help": help, **limits})
 
 
 def set_options(config: T, settings: Mapping[str, Any]) -> T:
-    """``config`` with some options replaced; text is parsed by the option's type."""
+    """Return ``config`` with some options replaced; text is parsed as the option's type."""
     known: dict[str, Field[Any]] = {f.name: f for f in fields(config)}  # type: ignore[arg-type]
     types = typing.get_type_hints(type(config))
     values = {}
@@ -45,18 +45,18 @@ def set_options(config: T, settings: Mapping[str, Any]) -> T:
 
 
 def parse_settings(pairs: list[str]) -> dict[str, str]:
-    """``["lr=3e-4", "scope=all"]`` to a mapping, refusing what is not ``key=value``."""
+    """Parse ``["lr=3e-4", "scope=all"]`` into a mapping; anything but ``key=value`` is rejected."""
     settings = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not sign or not key.strip():
-            raise ConfigError(f"--set {pair!r} is not of the form key=value, for instance --set lr=3e-4.")
+            raise ConfigError(f"--set {pair!r} is not of the form key=value, such as --set lr=3e-4.")
         settings[key.strip()] = value.strip()
     return settings
 
 
 def describe(config: Any) -> list[dict[str, Any]]:
-    """Every option of a config: name, type, default and what it is for."""
+    """Describe every option of a config: name, type, default and help."""
     types = typing.get_type_hints(type(config))
     return [
         {
@@ -70,7 +70,7 @@ def describe(config: Any) -> list[dict[str, Any]]:
 
 
 def as_dict(config: Any) -> dict[str, Any]:
-    """The config as plain values, for JSON."""
+    """Return the config as plain values, for JSON."""
     return dataclasses.asdict(config)
 
 
@@ -79,11 +79,11 @@ def _check_limits(name: str, value: Any, limits: Mapping[str, Any]) -> None:
         return
     low, above, below = (limits.get(kind) for kind in ("low", "above", "below"))
     if low is not None and not value >= low:
-        raise ConfigError(f"{name}={value}: give at least {low}.")
+        raise ConfigError(f"{name}={value} must be at least {low}.")
     if above is not None and not value > above:
-        raise ConfigError(f"{name}={value}: give a number above {above}.")
+        raise ConfigError(f"{name}={value} must be above {above}.")
     if below is not None and not value < below:
-        raise ConfigError(f"{name}={value}: give a number below {below}.")
+        raise ConfigError(f"{name}={value} must be below {below}.")
 
 
 def _type_name(kind: Any) -> str:
@@ -130,12 +130,12 @@ def _scalar(name: str, value: Any, kind: Any) -> Any:
         return kind(value)
     except (KeyError, ValueError, TypeError, OverflowError):
         raise ConfigError(
-            f"{name}={value!r} is not {_article(kind)}; give a value such as {_EXAMPLE[kind]}."
+            f"{name}={value!r} is not {_kind_name(kind)}; give a value such as {_EXAMPLE[kind]}."
         ) from None
 
 
 _EXAMPLE = {bool: "true or false", int: "10", float: "3e-4", str: "a word"}
 
 
-def _article(kind: Any) -> str:
+def _kind_name(kind: Any) -> str:
     return {bool: "true or false", int: "a whole number", float: "a number", str: "text"}[kind]

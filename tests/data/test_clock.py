@@ -28,7 +28,7 @@ TICKS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanosecond
         ([1_600_000_000, 1_600_000_000_000], "int64", None),
     ],
 )
-def test_the_clock_is_recognised(times: list[float], kind: str, clock: str | None) -> None:
+def test_the_unit_of_unix_times_is_recognised(times: list[float], kind: str, clock: str | None) -> None:
     found = TimeSpan.of(np.array(times))
     assert (found.first, found.last, found.span) == (times[0], times[1], times[1] - times[0])
     assert (found.type, found.unix) == (kind, clock)
@@ -50,7 +50,7 @@ def test_a_span_wider_than_int64_is_exact() -> None:
         ([0.25, 1234.5], "0.25 to 1,234.5"),
     ],
 )
-def test_a_span_in_words(times: list[float], words: str) -> None:
+def test_a_span_as_text(times: list[float], words: str) -> None:
     assert str(TimeSpan.of(np.array(times))) == words
 
 
@@ -71,11 +71,11 @@ def test_a_span_in_words(times: list[float], words: str) -> None:
         (31_557_600 * 12_345, "12,345 years"),
     ],
 )
-def test_durations_in_words(seconds: float, words: str) -> None:
+def test_durations_as_text(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
 
-# --- moments -------------------------------------------------------------------------------------------
+# --- times -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("unit", TICKS)
@@ -95,7 +95,7 @@ def test_durations_in_words(seconds: float, words: str) -> None:
     ],
     ids=repr,
 )
-def test_a_date_in_every_form_and_unit(given: Any, unit: str) -> None:
+def test_a_date_in_every_type_and_unit(given: Any, unit: str) -> None:
     per = TICKS[unit]
     t = np.array([(MAY - 9) * per, (MAY + 9) * per])
     expected = (MAY + 6 * 3600 + 30 * 60) * per + per / 4 if per == 1 else (MAY + 23_400) * per + per // 4
@@ -103,7 +103,7 @@ def test_a_date_in_every_form_and_unit(given: Any, unit: str) -> None:
 
 
 @pytest.mark.parametrize("given", ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")], ids=repr)
-def test_a_day_is_its_first_moment(given: Any) -> None:
+def test_a_day_means_its_beginning(given: Any) -> None:
     found = parse_time(given, np.array([MAY - 5.5, MAY]), "at")
     assert (found, type(found)) == (MAY, int)
 
@@ -117,7 +117,7 @@ def test_a_nanosecond_is_not_lost() -> None:
     ("given", "expected"),
     [(7, 7), (2.5, 2.5), ("7", 7), ("2.5", 2.5), ("-3", -3), (np.int64(2**60 + 1), 2**60 + 1)],
 )
-def test_numbers_stay_what_they_are(given: Any, expected: float) -> None:
+def test_numbers_are_returned_unchanged(given: Any, expected: float) -> None:
     found = parse_time(given, np.array([1, 9]), "at")
     assert (found, type(found)) == (expected, type(expected))
 
@@ -127,12 +127,12 @@ def test_numbers_stay_what_they_are(given: Any, expected: float) -> None:
     ["noon", "", [3], None, True, np.datetime64("NaT", "s"), pd.NaT, np.timedelta64(3, "s")],
     ids=repr,
 )
-def test_what_is_no_time(given: Any) -> None:
+def test_values_that_are_not_times_are_rejected(given: Any) -> None:
     with pytest.raises(DataError, match=r"^--at x: not a time; give a number as in the events, or a date"):
         parse_time(given, np.array([1, 9]), "--at x")
 
 
-def test_a_date_means_nothing_where_times_are_none() -> None:
+def test_a_date_is_rejected_if_the_times_are_not_dates() -> None:
     """Seconds from 1970 on are dates once more, though the clock is not sure of them."""
     with pytest.raises(DataError, match=r"run from 5 to 2,000 and do not look like dates; give a number"):
         parse_time("2024-05-01", np.array([5, 2000]), "--at x")

@@ -560,7 +560,7 @@ def test_a_file_can_be_registered(visits_file: Path, absolute: bool, restored_re
     assert find_dataset("visits", visits_file.parent) == visits_file
 
 
-def test_a_registered_file_is_checked_and_when_missing_asked_for(
+def test_a_registered_file_is_checked_or_reported_missing(
     visits_file: Path, restored_registries: None, no_data_dir: None, own_cache: Path
 ) -> None:
     reading = ReadOptions(src="who", dst="page", t="when")

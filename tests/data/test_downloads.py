@@ -56,7 +56,7 @@ def fetched(site: Site, place: Path) -> bytes:
 # --- what is kept
 
 
-def test_the_reader_sees_the_file_under_its_own_name_before_it_is_kept(site: Site, place: Path) -> None:
+def test_the_reader_gets_the_file_under_its_name_before_it_is_kept(site: Site, place: Path) -> None:
     seen: list[Path] = []
 
     def read(path: Path) -> int:
@@ -73,7 +73,7 @@ def test_the_reader_sees_the_file_under_its_own_name_before_it_is_kept(site: Sit
     assert "Range" not in site.requests[0]
 
 
-def test_what_the_reader_refuses_is_removed(site: Site, place: Path) -> None:
+def test_a_file_that_the_reader_rejects_is_removed(site: Site, place: Path) -> None:
     def read(path: Path) -> None:
         raise DataError("line 1 is odd")
 
@@ -82,7 +82,7 @@ def test_what_the_reader_refuses_is_removed(site: Site, place: Path) -> None:
     assert files_in(place.parent) == set()
 
 
-def test_what_changed_since_is_refused(site: Site, place: Path) -> None:
+def test_a_file_that_changed_since_is_rejected(site: Site, place: Path) -> None:
     fetched(site, place)
     reject_changed(place)
     place.write_bytes(BODY.replace(b"361", b"362"))
@@ -109,9 +109,7 @@ def test_an_interrupted_connection_is_resumed(site: Site, place: Path) -> None:
     assert [request.get("If-Range") for request in site.requests] == [None, '"v1"', '"v1"']
 
 
-def test_a_connection_that_keeps_breaking_is_given_up_and_resumed_by_the_next_call(
-    site: Site, place: Path
-) -> None:
+def test_repeated_interruptions_fail_and_the_next_call_resumes(site: Site, place: Path) -> None:
     site.cuts = [10] * downloads.ATTEMPTS
     with pytest.raises(Unreachable, match=rf"ended after 50 of {len(BODY)} bytes; gave up after 5 attempts"):
         fetched(site, place)
@@ -127,7 +125,7 @@ def test_a_server_without_ranges_starts_over(site: Site, place: Path) -> None:
     assert site.requests[1]["Range"] == "bytes=80-"
 
 
-def test_a_range_that_was_not_asked_for_is_not_appended(site: Site, place: Path) -> None:
+def test_a_range_that_was_not_requested_is_not_appended(site: Site, place: Path) -> None:
     site.cuts = [80]
     site.shift = 6
     assert fetched(site, place) == BODY
@@ -147,7 +145,7 @@ def test_a_partial_file_that_is_complete_is_accepted(site: Site, place: Path) ->
     assert len(site.requests) == 1
 
 
-def test_a_partial_file_longer_than_the_server_s_is_replaced(site: Site, place: Path) -> None:
+def test_a_partial_file_longer_than_the_servers_is_replaced(site: Site, place: Path) -> None:
     part_of(place, BODY + b"left over\n")
     assert fetched(site, place) == BODY
     assert ["Range" in request for request in site.requests] == [True, False]
@@ -161,7 +159,7 @@ def test_without_an_etag_the_transfer_still_resumes(site: Site, place: Path) -> 
     assert "If-Range" not in site.requests[1]
 
 
-def test_a_weak_etag_is_no_ground_to_resume_on(site: Site, place: Path) -> None:
+def test_a_weak_etag_is_not_used_to_resume(site: Site, place: Path) -> None:
     site.etag = 'W/"v1"'
     site.cuts = [33]
     assert fetched(site, place) == BODY
@@ -171,13 +169,13 @@ def test_a_weak_etag_is_no_ground_to_resume_on(site: Site, place: Path) -> None:
 # --- servers that do not give it
 
 
-def test_a_busy_server_is_asked_again(site: Site, place: Path) -> None:
+def test_a_busy_server_is_retried(site: Site, place: Path) -> None:
     site.statuses = [503, 429]
     assert fetched(site, place) == BODY
     assert len(site.requests) == 3
 
 
-def test_a_missing_page_is_not_asked_for_again(site: Site, place: Path) -> None:
+def test_a_missing_page_is_not_retried(site: Site, place: Path) -> None:
     site.files.clear()
     with pytest.raises(Unreachable, match="the server answered 404"):
         fetched(site, place)
@@ -185,13 +183,13 @@ def test_a_missing_page_is_not_asked_for_again(site: Site, place: Path) -> None:
     assert files_in(place.parent) == set()
 
 
-def test_no_connection_is_told(place: Path) -> None:
+def test_a_failed_connection_is_reported(place: Path) -> None:
     # Port 9 (discard) of this machine: nothing listens there.
     with pytest.raises(Unreachable, match="no connection"):
         download("http://127.0.0.1:9/events.csv", place, Path.read_bytes)
 
 
-def test_a_folder_that_cannot_be_written_is_an_oserror(site: Site, tmp_path: Path) -> None:
+def test_an_unwritable_directory_raises_an_oserror(site: Site, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         download(site.url("events.csv"), tmp_path / "file" / "events.csv", Path.read_bytes)
@@ -215,7 +213,7 @@ def test_only_one_process_downloads(site: Site, place: Path) -> None:
     assert locked == [True]
 
 
-def test_who_waited_for_a_download_uses_it(site: Site, place: Path) -> None:
+def test_a_process_that_waited_uses_the_finished_download(site: Site, place: Path) -> None:
     lock = place.parent / "partial" / "events.csv.lock"
     lock.parent.mkdir(parents=True)
     seen: list[bytes] = []

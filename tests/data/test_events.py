@@ -47,7 +47,7 @@ def test_only_consecutive_events_can_be_sliced(part: object) -> None:
         friends()[part]  # type: ignore[index]
 
 
-def test_columns_and_fields_cannot_be_changed() -> None:
+def test_columns_and_fields_are_read_only() -> None:
     stream = friends().with_node_features(np.ones((5, 3)))
     for name in ("src", "dst", "t", "label", "edge_features", "node_features"):
         with pytest.raises(ValueError, match="read-only"):
@@ -61,7 +61,7 @@ def test_columns_and_fields_cannot_be_changed() -> None:
 
 
 @pytest.mark.parametrize("ascending", [True, False], ids=["in order", "to be sorted"])
-def test_the_stream_and_the_callers_arrays_do_not_touch_each_other(ascending: bool) -> None:
+def test_the_stream_does_not_share_memory_with_the_callers_arrays(ascending: bool) -> None:
     given = {
         "src": np.array([7, 3, 7], dtype=np.int64),
         "dst": np.array([8, 9, 9], dtype=np.int64),
@@ -125,7 +125,7 @@ def test_node_features_by_mapping_and_by_array() -> None:
         stream.with_node_features(np.zeros((4, 2)))
 
 
-def test_equals_sees_every_column() -> None:
+def test_equals_compares_every_column() -> None:
     stream = friends()
     assert stream.equals(friends())
     for name in ("src", "dst", "t", "label", "edge_features"):
@@ -136,7 +136,7 @@ def test_equals_sees_every_column() -> None:
     assert not stream.equals(stream[:-1])
 
 
-def test_a_stream_in_one_line() -> None:
+def test_the_repr_is_one_line() -> None:
     stream = EventStream.from_arrays([1, 2, 1], [2, 3, 3], [5, 6, 1234], origin="talks.csv")
     assert repr(stream) == "EventStream('talks.csv': 3 events, 3 nodes, 5 to 1,234)"
     assert repr(stream[:0]) == "EventStream('talks.csv': 0 events, 3 nodes)"
@@ -146,7 +146,7 @@ def test_a_stream_in_one_line() -> None:
     assert repr(dated) == "EventStream('arrays': 2 events, 4 nodes, 7 features, 2024-05-01 to 2024-05-03)"
 
 
-def test_a_fingerprint_in_parts_is_that_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fingerprint_in_parts_equals_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = EventStream.from_arrays(
         [1, 2, 1, 4, 2], [2, 3, 3, 1, 4], [5, 6, 7, 7, 9.5], edge_features=np.arange(15).reshape(5, 3)
     )
@@ -155,7 +155,7 @@ def test_a_fingerprint_in_parts_is_that_of_the_whole(monkeypatch: pytest.MonkeyP
     assert stream.fingerprint() == whole
 
 
-def test_fingerprint_is_of_the_events_alone() -> None:
+def test_the_fingerprint_depends_on_the_events_alone() -> None:
     stream = friends()
     as_floats = EventStream.from_arrays(
         stream.src, stream.dst, stream.t.astype(float), label=stream.label, edge_features=stream.edge_features

@@ -57,7 +57,7 @@ def numbers(events: list[Event]) -> tuple[torch.Tensor, torch.Tensor]:
 
 @settings(deadline=None)
 @given(event_lists(), st.sampled_from(KINDS), st.data(), st.integers(0, 3))
-def test_only_what_may_be_drawn_is_drawn(
+def test_only_valid_negatives_are_sampled(
     events: list[Event], kind: Kind, data: st.DataObject, seed: int
 ) -> None:
     destinations = {d for _, d, _ in events}
@@ -101,7 +101,7 @@ EXPECTED: list[tuple[Kind, int, set[int]]] = [
 
 
 @pytest.mark.parametrize(("kind", "event", "expected"), EXPECTED)
-def test_every_legal_destination_is_drawn_equally_often(kind: Kind, event: int, expected: set[int]) -> None:
+def test_every_valid_destination_is_equally_likely(kind: Kind, event: int, expected: set[int]) -> None:
     assert legal(CROWDED, event, kind, TRAIN, {d for _, d, _ in CROWDED}) == expected
     negatives = Negatives(stream_of(CROWDED), kind, train=np.array(TRAIN), seed=7)
     drawn = negatives.draw(torch.tensor([event]), torch.tensor([CROWDED[event][0]]), count=4000).numpy()
@@ -111,7 +111,7 @@ def test_every_legal_destination_is_drawn_equally_often(kind: Kind, event: int, 
         assert stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_draws_for_different_events_are_independent() -> None:
+def test_samples_for_different_events_are_independent() -> None:
     """Two events with the same choices: every combination occurs, equally often."""
     events: list[Event] = [(0, 4, 0), (1, 4, 0), (0, 5, 1), (1, 6, 1), (0, 7, 2)]
     negatives = Negatives(stream_of(events), seed=3)
@@ -122,7 +122,7 @@ def test_draws_for_different_events_are_independent() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_seed_alone_decides(kind: Kind) -> None:
+def test_the_samples_depend_on_the_seed_alone(kind: Kind) -> None:
     def draw(seed: int) -> torch.Tensor:
         negatives = Negatives(stream_of(CROWDED), kind, train=np.array(TRAIN), seed=seed)
         return negatives.draw(*numbers(CROWDED), count=6)
@@ -138,7 +138,7 @@ def test_the_seed_alone_decides(kind: Kind) -> None:
     assert torch.equal(torch.get_rng_state(), state)  # and the global generator is left alone
 
 
-def test_how_the_events_are_batched_does_not_matter() -> None:
+def test_samples_do_not_depend_on_the_batches() -> None:
     events, src = numbers(CROWDED)
     whole = Negatives(stream_of(CROWDED), seed=1).draw(events, src, count=3)
     batched = Negatives(stream_of(CROWDED), seed=1)
@@ -148,7 +148,7 @@ def test_how_the_events_are_batched_does_not_matter() -> None:
 
 @settings(deadline=None)
 @given(event_lists(), st.booleans())
-def test_candidates_mark_what_is_true(events: list[Event], all_items: bool) -> None:
+def test_candidates_mark_the_true_destinations(events: list[Event], all_items: bool) -> None:
     known = list(range(SOURCES, NODES)) if all_items else sorted({d for _, d, _ in events})
     assume(all(set(known) - true_at(events, i) for i in range(len(events))))
     negatives = Negatives(stream_of(events), destinations=np.array(known))
@@ -158,23 +158,25 @@ def test_candidates_mark_what_is_true(events: list[Event], all_items: bool) -> N
     assert true.tolist() == expected
 
 
-def test_destinations_may_come_in_any_order_and_more_than_once() -> None:
+def test_destinations_may_be_unsorted_and_repeated() -> None:
     given_so = Negatives(stream_of(CROWDED), destinations=np.array([9, 4, 4, 6, 9]), seed=2)
     assert given_so.destinations.tolist() == [4, 6, 9]
     drawn = given_so.draw(torch.tensor([0, 5]), torch.tensor([0, 0]), count=60)
     assert [set(row) for row in drawn.tolist()] == [{6, 9}, {9}]
 
 
-def test_a_full_house_is_refused_with_its_event() -> None:
+def test_an_event_without_a_possible_negative_is_rejected() -> None:
     events: list[Event] = [(0, 4, 0), (0, 5, 1), (1, 4, 2), (1, 5, 2)]
-    with pytest.raises(DataError, match=r"arrays: event 2: its source meets every destination at time 2"):
+    with pytest.raises(
+        DataError, match=r"arrays: event 2: its source interacts with every destination at time 2"
+    ):
         Negatives(stream_of(events))
     assert Negatives(stream_of(events), destinations=np.array([4, 5, 6])).draw(
         torch.tensor([2, 3]), torch.tensor([1, 1])
     ).tolist() == [[6], [6]]
 
 
-def test_a_full_house_matters_only_where_it_is_drawn_for() -> None:
+def test_only_events_to_sample_for_need_a_possible_negative() -> None:
     """A training that knows 4 and 5 need not mind that somebody meets both of them later."""
     events: list[Event] = [(0, 4, 0), (0, 5, 1), (1, 4, 2), (1, 5, 2), (1, 6, 3)]
     known = np.array([4, 5])
@@ -185,7 +187,7 @@ def test_a_full_house_matters_only_where_it_is_drawn_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"kind": "historic"}, "Did you mean 'historical'"),
         ({"kind": "historical"}, "historical negatives need train="),
@@ -193,12 +195,12 @@ def test_a_full_house_matters_only_where_it_is_drawn_for() -> None:
         ({"destinations": np.array([], dtype=np.int64)}, "destinations= is empty"),
     ],
 )
-def test_bad_options_are_refused(options: dict, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_options_are_rejected(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         Negatives(stream_of(CROWDED), **options)
 
 
-def test_a_stream_where_nodes_are_on_both_sides() -> None:
+def test_a_stream_with_nodes_on_both_sides() -> None:
     events: list[Event] = [(0, 1, 0), (1, 0, 0), (2, 2, 1), (0, 2, 1), (0, 1, 1)]
     drawn = Negatives(stream_of(events, num_nodes=3), seed=0).draw(*numbers(events), count=50)
     assert [set(row) for row in drawn.tolist()] == [{0, 2}, {1, 2}, {0, 1}, {0}, {0}]
@@ -210,13 +212,13 @@ def test_a_real_stream_with_ties(real_stream: Callable[[str], EventStream]) -> N
     truth: dict[tuple[int, int], set[int]] = {}
     for s, d, t in zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True):
         truth.setdefault((s, t), set()).add(d)
-    asked = np.random.default_rng(0).choice(len(stream), 2000, replace=False)
+    events = np.random.default_rng(0).choice(len(stream), 2000, replace=False)
     trained = set(zip(stream.src[train].tolist(), stream.dst[train].tolist(), strict=True))
     for kind in KINDS:
         negatives = Negatives(stream, kind, train=train)
-        drawn = negatives.draw(torch.from_numpy(asked), torch.from_numpy(stream.src[asked])).flatten()
-        pairs = list(zip(stream.src[asked].tolist(), drawn.tolist(), strict=True))
-        times = stream.t[asked].tolist()
+        drawn = negatives.draw(torch.from_numpy(events), torch.from_numpy(stream.src[events])).flatten()
+        pairs = list(zip(stream.src[events].tolist(), drawn.tolist(), strict=True))
+        times = stream.t[events].tolist()
         assert not any(d in truth[s, t] for (s, d), t in zip(pairs, times, strict=True))
         share = np.mean([pair in trained for pair in pairs])
         assert share > 0.9 if kind == "historical" else share < 0.9
@@ -224,7 +226,7 @@ def test_a_real_stream_with_ties(real_stream: Callable[[str], EventStream]) -> N
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_gpu_keeps_the_same_rules(kind: Kind) -> None:
+def test_negatives_on_a_gpu_are_valid(kind: Kind) -> None:
     negatives = Negatives(stream_of(CROWDED), kind, train=np.array(TRAIN), seed=7, device="cuda")
     events, src = numbers(CROWDED)
     drawn = negatives.draw(events.cuda(), src.cuda(), count=400).cpu()

@@ -47,7 +47,7 @@ def quantile(times: list[float], share: float) -> float:
     st.sampled_from([(0.15, 0.15), (0.25, 0.5), (0.0, 0.25), (0.25, 0.0)]),
     st.sampled_from([0.0, 0.1, 0.35, 1.0]),
 )
-def test_split_equals_the_slow_one(
+def test_the_split_equals_a_slow_one(
     events: list[Event], holdout: Holdout, shares: tuple[float, float], hidden: float
 ) -> None:
     val, test = shares
@@ -66,7 +66,7 @@ def test_split_equals_the_slow_one(
     if holdout == "paper":
         assert train == early
         return
-    # Who is hidden is not told, but an early event is left out for one reason only.
+    # The split does not say who is hidden, but an early event is left out for one reason only.
     assert set(train) <= set(early)
     assert train == sorted(train)
     left_out = [events[i] for i in early if i not in train]
@@ -80,7 +80,7 @@ def test_split_equals_the_slow_one(
 
 @settings(deadline=None)
 @given(event_lists(), st.sampled_from(HOLDOUTS), st.integers(0, 5))
-def test_equal_times_are_never_parted(events: list[Event], holdout: Holdout, seed: int) -> None:
+def test_equal_times_are_never_separated(events: list[Event], holdout: Holdout, seed: int) -> None:
     stream = stream_of(events)
     split = chronological_split(stream, val=0.3, test=0.3, holdout=holdout, seed=seed)
     parts = [set(stream.t[part].tolist()) for part in (split.train, split.val, split.test)]
@@ -90,7 +90,7 @@ def test_equal_times_are_never_parted(events: list[Event], holdout: Holdout, see
 
 
 @pytest.mark.parametrize("holdout", HOLDOUTS)
-def test_no_training_event_touches_a_new_node(
+def test_no_training_event_has_a_new_node(
     holdout: Holdout, real_stream: Callable[[str], EventStream]
 ) -> None:
     stream = real_stream("collegemsg")
@@ -99,7 +99,7 @@ def test_no_training_event_touches_a_new_node(
     assert not split.new_nodes[stream.dst[split.train]].any()
 
 
-def test_wikipedia_is_cut_where_its_tables_cut_it(real_stream: Callable[[str], EventStream]) -> None:
+def test_wikipedia_is_cut_as_published(real_stream: Callable[[str], EventStream]) -> None:
     stream = real_stream("wikipedia")
     split = chronological_split(stream, holdout="paper")
     assert [len(split.train), len(split.val), len(split.test)] == [110_232, 23_621, 23_621]
@@ -107,7 +107,7 @@ def test_wikipedia_is_cut_where_its_tables_cut_it(real_stream: Callable[[str], E
     assert np.flatnonzero(~split.new_nodes).tolist() == sorted(seen)
 
 
-def test_hidden_nodes_are_a_tenth_drawn_from_the_later_ones(
+def test_a_tenth_of_the_nodes_is_hidden_from_those_that_occur_later(
     real_stream: Callable[[str], EventStream],
 ) -> None:
     stream = real_stream("wikipedia")
@@ -129,7 +129,7 @@ def test_hidden_nodes_are_a_tenth_drawn_from_the_later_ones(
     assert not np.array_equal(tgn.train, other.train)
 
 
-def test_hidden_count_is_exact_where_it_can_be_seen() -> None:
+def test_the_number_of_hidden_nodes_is_exact() -> None:
     """Every node meets every other both early and late, so each hidden node shows."""
     pairs = [(s, d) for s in range(10) for d in range(10) if s != d]
     events = [(s, d, float(t)) for t, (s, d) in enumerate(pairs * 2)]
@@ -141,18 +141,18 @@ def test_hidden_count_is_exact_where_it_can_be_seen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"holdout": "tng"}, "Did you mean 'tgn'"),
-        ({"val": 0.5, "test": 0.5}, "leave events to train on"),
+        ({"val": 0.5, "test": 0.5}, "leave events for training"),
         ({"val": -0.1}, "val=-0.1"),
         ({"test": float("nan")}, "test=nan"),
         ({"hidden": 1.5}, "hidden=1.5"),
         ({"hidden": -0.1}, "hidden=-0.1"),
     ],
 )
-def test_bad_options_are_refused(options: dict, told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_invalid_options_are_rejected(options: dict, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         chronological_split(stream_of([(0, 1, 0), (1, 2, 1)]), **options)
 
 
@@ -184,7 +184,7 @@ def test_integer_times_keep_their_differences() -> None:
 
 
 @pytest.mark.parametrize(("count", "cuts"), [(1000, (0.2, 0.4, 0.6, 0.8)), (997, (0.5,)), (43, (0.25, 0.5))])
-def test_interval_sets_hold_equal_shares_where_none_are_tied(count: int, cuts: tuple[float, ...]) -> None:
+def test_interval_sets_without_ties_have_equal_sizes(count: int, cuts: tuple[float, ...]) -> None:
     dt = np.random.default_rng(6).permutation(count) ** 1.5
     sets = interval_sets(dt, cuts)
     shares = np.diff([0.0, *cuts, 1.0])

@@ -214,13 +214,13 @@ def test_everything_survives_json(stream: EventStream) -> None:
 # --- times, ids, features ------------------------------------------------------------------------------
 
 
-def test_a_slice_is_described_by_its_own_nodes() -> None:
+def test_a_slice_is_summarised_by_its_own_nodes() -> None:
     found = summarise(meetings()[:3])
     assert (found.events, found.nodes, found.sources) == (3, 2, 2)
     assert found.ids.sources == ["ann", "bob"]
 
 
-def test_examples_come_from_the_side_they_are_named_after() -> None:
+def test_example_ids_are_of_the_right_side() -> None:
     found = summarise(EventStream.from_arrays([7, 5, 9, 6], [30, 31, 33, 32], [0, 1, 2, 3]))
     assert found.bipartite
     assert (found.ids.type, found.ids.sources, found.ids.destinations) == (
@@ -230,7 +230,7 @@ def test_examples_come_from_the_side_they_are_named_after() -> None:
     )
 
 
-def test_node_features_and_notices_are_told() -> None:
+def test_node_features_and_notices_are_included() -> None:
     stream = EventStream.from_arrays([1, 2], [2, 3], [9, 4], node_features={1: [0, 1], 2: [2, 3], 3: [4, 5]})
     found = summarise(stream)
     assert (found.features.edge, found.features.node) == (0, 2)
@@ -238,7 +238,7 @@ def test_node_features_and_notices_are_told() -> None:
     assert "time order" in found.notices[0]
 
 
-def test_no_events_are_refused() -> None:
+def test_an_empty_stream_is_rejected() -> None:
     with pytest.raises(DataError, match="meetings: there are no events"):
         summarise(meetings()[3:3])
 

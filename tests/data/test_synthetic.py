@@ -65,7 +65,7 @@ def test_any_size_gives_a_well_formed_stream(events, sources, destinations, bipa
     assert not stream.notices
 
 
-def test_one_seed_one_stream() -> None:
+def test_the_same_seed_gives_the_same_stream() -> None:
     again = [synthetic(3000, seed=11, edge_features=3) for _ in range(2)]
     other = synthetic(3000, seed=12, edge_features=3)
     assert again[0].equals(again[1])
@@ -150,7 +150,7 @@ def test_without_drift_each_source_keeps_one_topic() -> None:
     assert len(np.unique(components(synthetic(**leaving)))) == 1
 
 
-def test_more_drift_less_overlap_of_early_and_late_partners() -> None:
+def test_drift_reduces_the_overlap_of_early_and_late_partners() -> None:
     def overlap(drift: float) -> float:
         stream = synthetic(40_000, sources=400, destinations=2000, topics=40, drift=drift, dropout=0.0)
         shares = []
@@ -196,7 +196,7 @@ def test_time_is_bursty_with_ties_and_covers_the_span() -> None:
     assert tenths.max() < 0.2
 
 
-def test_span_bounds_even_a_crowded_stream() -> None:
+def test_the_span_bounds_a_dense_stream_too() -> None:
     stream = synthetic(5000, sources=3, span=100.0)
     assert stream.t[-1] <= 100
     assert len(np.unique(stream.t)) > 50
@@ -217,7 +217,7 @@ def test_labels_mark_the_last_event_of_sources_that_drop_out() -> None:
     assert np.mean(others) > 0.5
 
 
-def test_a_source_s_events_keep_their_order_where_times_tie() -> None:
+def test_events_of_a_source_at_equal_times_keep_their_order() -> None:
     stream = synthetic(20_000, sources=200, span=20.0, dropout=1.0)
     assert stream.label is not None
     last = {s: i for i, s in enumerate(stream.src.tolist())}
@@ -232,7 +232,7 @@ def test_dropout_extremes() -> None:
     assert every.label.sum() == np.count_nonzero(np.bincount(every.src) > 1)
 
 
-def test_features_tell_the_topic() -> None:
+def test_features_predict_the_topic() -> None:
     stream = synthetic(
         30_000, sources=500, destinations=9, topics=3, drift=0.0, repeat=0.4, dropout=0.0, edge_features=6
     )
@@ -251,7 +251,7 @@ def test_features_tell_the_topic() -> None:
     assert apart[np.triu_indices(3, 1)].min() > 1.0
 
 
-def test_nodes_of_one_kind_never_meet_themselves() -> None:
+def test_unipartite_streams_have_no_self_loops() -> None:
     stream = synthetic(20_000, sources=23, destinations=17, bipartite=False)
     assert not stream.bipartite
     assert stream.num_nodes == 23
@@ -261,7 +261,7 @@ def test_nodes_of_one_kind_never_meet_themselves() -> None:
     assert (two.src + two.dst == 1).all()
 
 
-def test_having_met_before_beats_chance() -> None:
+def test_repeated_pairs_predict_better_than_chance() -> None:
     stream = synthetic(20_000, seed=5)
     rng = np.random.default_rng(0)
     other = rng.choice(stream.destinations, len(stream))
@@ -296,6 +296,6 @@ def test_having_met_before_beats_chance() -> None:
         ({"activity": float("inf")}, "activity=inf"),
     ],
 )
-def test_bad_values_are_named(options, named) -> None:
+def test_invalid_values_are_rejected_by_name(options, named) -> None:
     with pytest.raises(ConfigError, match=named):
         synthetic(**{"events": 50, **options})

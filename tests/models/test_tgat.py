@@ -87,5 +87,5 @@ def test_a_neighbour_is_embedded_as_it_was_at_the_event() -> None:
 
 
 def test_it_needs_a_layer() -> None:
-    with pytest.raises(ConfigError, match=r"^layers=0: give at least 1"):
+    with pytest.raises(ConfigError, match=r"^layers=0 must be at least 1"):
         tiny("tgat", shape_of(random_stream(0)), layers=0)

@@ -108,7 +108,7 @@ def reads_events(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def parse_reading(**given: Any) -> ReadOptions:
-    """Build the reading options from what the user typed; None where an option was not given."""
+    """Build the reading options from what the user typed; None for an option that was not given."""
     given |= {name: _position_or_name(given.get(name)) for name in ("src", "dst", "t", "label")}
     return ReadOptions(**given | {"features": _feature_columns(given.get("features"))})
 

@@ -21,7 +21,7 @@ ARROW_DATES = ("datetime64[D]", *(f"datetime64[{unit}]" for unit in ("s", "ms", 
 
 @dataclass(frozen=True)
 class Column:
-    """Values in Arrow's form, with what error messages need: a name, an origin and the place of a row."""
+    """Arrow values with what error messages need: a name, an origin and the place of a row."""
 
     name: str
     values: pa.ChunkedArray

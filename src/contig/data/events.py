@@ -32,7 +32,7 @@ class EventStream:
     """An immutable stream of interactions in time order.
 
     Columns are numpy arrays of one length: ``src`` and ``dst`` (int64 internal ids),
-    ``t`` (int64 or float64), and, where the data has them, ``label`` (int64) and
+    ``t`` (int64 or float64), and, if the data has them, ``label`` (int64) and
     ``edge_features`` (float32, ``[events, width]``). ``node_features`` (float32,
     ``[nodes, width]``) follows the order of ``ids.labels``. Slices are views.
     """
@@ -60,13 +60,13 @@ class EventStream:
         bipartite: bool | None = None,
         origin: str = "arrays",
     ) -> EventStream:
-        """Build a stream from plain columns.
+        """Build a stream from columns in memory.
 
-        ``src`` and ``dst`` hold integers or strings. ``bipartite=True`` keeps sources and
-        destinations apart even where they share labels; ``None`` detects a bipartite stream
-        by its having no node on both sides. ``node_features`` is a mapping from the user's
-        ids, or an array in the order of ``stream.ids.labels`` (sorted labels; in a bipartite
-        stream sources first). Events out of order are sorted by time, stably, with a notice.
+        ``src`` and ``dst`` hold integers or strings, ``t`` numbers or dates. ``bipartite=True``
+        keeps sources and destinations apart even if they share labels; ``None`` means bipartite
+        if no node is on both sides. ``node_features`` is a mapping from the user's ids, or an
+        array in the order of ``stream.ids.labels`` (sorted labels; in a bipartite stream sources
+        first). Events out of order are sorted by time, stably, with a notice.
         """
         columns = validate_arrays(src, dst, t, label, edge_features, origin)
         stream = cls.from_columns(columns, bipartite=bipartite, origin=origin)
@@ -89,7 +89,7 @@ class EventStream:
         return cls(ids=ids, origin=origin, notices=notices, **ready)
 
     def with_node_features(self, features: ArrayLike | Mapping[Any, Sequence[float]]) -> EventStream:
-        """The same events with a feature vector per node (see ``from_arrays``)."""
+        """Return the same events with a feature vector per node (see ``from_arrays``)."""
         if isinstance(features, Mapping):
             missing = [x for x in self.ids.labels.tolist() if x not in features]
             if missing:
@@ -107,7 +107,7 @@ class EventStream:
         return replace(self, node_features=frozen(matrix))
 
     def __repr__(self) -> str:
-        """One line: where it comes from, how much there is, from when to when."""
+        """Summarise in one line: origin, size and time span."""
         parts = [f"{len(self):,} events", f"{self.num_nodes:,} nodes"]
         if self.edge_width:
             parts.append(f"{self.edge_width:,} features")
@@ -119,7 +119,7 @@ class EventStream:
         return len(self.src)
 
     def __getitem__(self, part: slice) -> EventStream:
-        """A view of some consecutive events; ids and node features stay whole."""
+        """Return a view of consecutive events; ids and node features stay complete."""
         if not isinstance(part, slice) or part.step not in (None, 1):
             raise DataError(f"stream[{part!r}] is not a slice of consecutive events; use stream[start:stop].")
         cut: dict[str, Any] = {
@@ -138,12 +138,12 @@ class EventStream:
 
     @property
     def edge_width(self) -> int:
-        """How many features an event carries (0 when it has none)."""
+        """The number of features per event, 0 if there are none."""
         return 0 if self.edge_features is None else self.edge_features.shape[1]
 
     @cached_property
     def destinations(self) -> NDArray[np.int64]:
-        """The distinct destinations among these events, ascending."""
+        """The distinct destinations of these events, in ascending order."""
         seen = np.zeros(self.num_nodes, dtype=bool)
         seen[self.dst] = True
         return np.flatnonzero(seen)
@@ -157,7 +157,7 @@ class EventStream:
         )
 
     def fingerprint(self) -> str:
-        """A checksum of what happened (src, dst, t, label, features), the same for every file form."""
+        """Return a checksum of src, dst, t, label and features, the same for every file format."""
         digest = hashlib.sha256()
         for column in (self.src, self.dst, self.t, self.label, self.edge_features):
             if column is None:

@@ -1,7 +1,7 @@
-"""Negatives: destinations a source did not meet at that time.
+"""Negatives: destinations a source did not interact with at that time.
 
-A draw is exact, not rejected and tried again: to pick one of ``n`` candidates of which ``m`` are
-true at that moment, draw one of ``n - m`` places and step over the true ones.
+Sampling is exact, without rejection: to pick one of ``n`` candidates of which ``m`` are true at that
+time, draw one of ``n - m`` positions and step over the true ones.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ KINDS: tuple[Kind, ...] = ("random", "historical", "inductive")
 
 
 class Negatives:
-    """Draws negative destinations for events of one stream, with a generator of its own.
+    """Samples negative destinations for the events of one stream, with its own generator.
 
-    ``random`` draws from ``destinations`` (all of the stream's by default); ``historical`` from the
-    destinations this source met in training; ``inductive`` from those it meets only outside
-    training. Where a source has no such destination left, the draw is ``random``. Whatever the
-    kind, a drawn pair is never a true event of that source and time. ``events`` are the positions
-    that will be drawn for (all by default): one of them that leaves nothing to draw is refused.
+    ``random`` samples from ``destinations`` (all of the stream's by default); ``historical`` from the
+    destinations of the source's training events; ``inductive`` from those of its other events only.
+    If a source has no such destination left, the sample is ``random``. A sampled pair is never a true
+    event of that source and time. ``events`` are the positions that will be sampled for (all by
+    default); if one of them leaves no destination to sample, that is an error.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Negatives:
             stream.destinations if destinations is None else np.unique(destinations)
         )
         if not len(self.destinations):
-            raise ConfigError("destinations= is empty; negatives need something to be drawn from.")
+            raise ConfigError("destinations= is empty; negatives are sampled from it.")
         truth = _true_destinations(stream)
         self._true = self._tensor(truth.destinations)  # flat, ascending inside a group
         self._first = self._tensor(truth.first)  # [groups + 1] where each group begins
@@ -61,34 +61,34 @@ class Negatives:
         self._most = int(np.diff(truth.first).max())
         pairs = _pairs(stream, kind, train) if kind != "random" else np.empty(0, dtype=np.int64)
         self._pairs = self._tensor(pairs)  # sorted source * nodes + destination
-        self._check_room(stream, np.arange(len(stream)) if events is None else events)
+        self._check_possible(stream, np.arange(len(stream)) if events is None else events)
 
     def _tensor(self, array: NDArray[np.int64]) -> Tensor:
         return torch.from_numpy(np.require(array, np.int64, ["C", "W"])).to(self.device)
 
-    def _check_room(self, stream: EventStream, events: NDArray[np.int64]) -> None:
-        """Every one of these events must leave a destination that is not true at its time."""
+    def _check_possible(self, stream: EventStream, events: NDArray[np.int64]) -> None:
+        """Reject events whose source interacts with every destination at that time."""
         taken = self._places_of(self._true, self.destinations)[1].long()
         total = torch.nn.functional.pad(taken.cumsum(0), (1, 0))
         full = total[self._first[1:]] - total[self._first[:-1]] >= len(self.destinations)
-        asked = self._tensor(events)
-        refused = asked[full[self._group[asked]]]
-        if len(refused):
-            event = int(refused[0])
+        wanted = self._tensor(events)
+        impossible = wanted[full[self._group[wanted]]]
+        if len(impossible):
+            event = int(impossible[0])
             raise DataError(
-                f"{stream.origin}: event {event}: its source meets every destination at time "
-                f"{stream.t[event]}, so no negative exists; add destinations or leave such events out."
+                f"{stream.origin}: event {event}: its source interacts with every destination at time "
+                f"{stream.t[event]}, so there is no negative; add destinations or leave out such events."
             )
 
     def _true_at(self, events: Tensor) -> Tensor:
-        """The destinations that are true at each event's source and time, padded with -1."""
+        """Return the true destinations of each event's source and time, padded with -1."""
         group = self._group[events]
         at = self._first[group].unsqueeze(1) + torch.arange(self._most, device=self.device)
         inside = at < self._first[group + 1].unsqueeze(1)
         return torch.where(inside, self._true[torch.where(inside, at, 0)], -1)  # [events, most]
 
     def draw(self, events: Tensor, src: Tensor, count: int = 1) -> Tensor:
-        """``count`` negative destinations for each event (by number), ``[events, count]``."""
+        """Sample ``count`` negative destinations for each event (by position), ``[events, count]``."""
         luck = torch.rand(
             (len(events), count), dtype=torch.float64, device=self.device, generator=self.generator
         )
@@ -110,7 +110,7 @@ class Negatives:
     def _pick(
         self, pool: Tensor, first: Tensor, size: Tensor, true: Tensor, luck: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """One of ``pool[first : first + size]`` that is not in ``true``; and whether there is one."""
+        """Pick one of ``pool[first : first + size]`` that is not in ``true``, and say if there is one."""
         if not len(pool):
             return torch.zeros_like(luck, dtype=torch.int64), torch.zeros_like(size, dtype=torch.bool)
         place, taken = self._places_of(true, pool)
@@ -118,18 +118,18 @@ class Negatives:
         free = torch.where(taken, place - first - met + 1, pool.numel())  # not true, before this true one
         left = size - met[:, -1:]
         drawn = (luck * left).long()
-        over = (free.unsqueeze(2) <= drawn.unsqueeze(1)).sum(dim=1)  # true ones to step over, [events, count]
+        over = (free.unsqueeze(2) <= drawn.unsqueeze(1)).sum(dim=1)  # true ones before it, [events, count]
         return pool[(first + drawn + over).clamp(0, len(pool) - 1)], left > 0
 
     @staticmethod
     def _places_of(values: Tensor, pool: Tensor) -> tuple[Tensor, Tensor]:
-        """Where each value stands in the sorted pool, and whether it is there at all."""
+        """Return the position of each value in the sorted pool, and whether it is in the pool."""
         place = torch.searchsorted(pool, values)
         inside = place < len(pool)
         return place, inside & (pool[torch.where(inside, place, 0)] == values)
 
     def candidates(self, events: Tensor) -> tuple[Tensor, Tensor]:
-        """All destinations, and which of them are true at each event's time ``[events, all]``.
+        """Return all destinations, and which of them are true at each event's time ``[events, all]``.
 
         Ranking takes every destination as a candidate except the *other* true ones.
         """
@@ -146,10 +146,10 @@ class _Truth(NamedTuple):
 
 
 def _true_destinations(stream: EventStream) -> _Truth:
-    """The distinct destinations each source meets at each of its times."""
-    moment = np.concatenate([[0], np.cumsum(stream.t[1:] != stream.t[:-1])])
-    order = np.lexsort((stream.dst, stream.src, moment))
-    src, dst, when = stream.src[order], stream.dst[order], moment[order]
+    """Return the distinct destinations of each source at each of its times."""
+    time_rank = np.concatenate([[0], np.cumsum(stream.t[1:] != stream.t[:-1])])
+    order = np.lexsort((stream.dst, stream.src, time_rank))
+    src, dst, when = stream.src[order], stream.dst[order], time_rank[order]
     new_group = np.ones(len(order), dtype=bool)
     new_group[1:] = (src[1:] != src[:-1]) | (when[1:] != when[:-1])
     distinct = new_group.copy()
@@ -164,7 +164,7 @@ def _true_destinations(stream: EventStream) -> _Truth:
 
 
 def _pairs(stream: EventStream, kind: Kind, train: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Distinct ``source * nodes + destination`` of the kind, ascending."""
+    """Return the distinct ``source * nodes + destination`` of the kind, in ascending order."""
     pair = stream.src * stream.num_nodes + stream.dst
     seen = np.unique(pair[train])
     return seen if kind == "historical" else np.setdiff1d(pair, seen)

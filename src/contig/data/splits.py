@@ -1,4 +1,4 @@
-"""Chronological splits, new nodes, and the intervals between a node's appearances."""
+"""Chronological splits, held-out nodes, and the intervals between a node's appearances."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HOLDOUTS: tuple[Holdout, ...] = ("tgn", "paper")
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which events are for training, validation and test, and which nodes are new.
+    """The events for training, validation and test, and the nodes that training does not see.
 
     ``train``, ``val`` and ``test`` are ascending event positions. ``new_nodes[v]`` is true
-    for a node no training event touches. Under the rule ``tgn`` a seeded tenth of the nodes
-    is hidden from training besides, and ``train`` leaves their events out.
+    for a node without training events. With the holdout ``tgn`` a seeded tenth of the nodes
+    is held out in addition, and ``train`` leaves out their events.
     """
 
     train: NDArray[np.int64]
@@ -43,24 +43,24 @@ def chronological_split(
 ) -> Split:
     """Split by time quantile: training up to the first cut, test after the second.
 
-    Events at a cut's very time fall before it, so equal times are never parted. ``hidden`` is
-    the share of all nodes that rule ``tgn`` hides, drawn with ``seed`` from those that occur
-    after the training cut. The default seed is the split's own, apart from any training seed,
-    so that runs of several seeds are measured on the same events.
+    Events at the time of a cut fall before it, so that equal times are never separated. ``hidden`` is
+    the share of all nodes that the holdout ``tgn`` hides from training, drawn with ``seed`` from those
+    that occur after the training cut. The default seed is independent of the training seed, so that
+    runs with several seeds are evaluated on the same events.
     """
     if holdout not in HOLDOUTS:
         raise ConfigError(unknown("holdout", holdout, HOLDOUTS))
     if not (val >= 0 and test >= 0 and val + test < 1):
-        raise ConfigError(f"val={val} and test={test} must be shares >= 0 that leave events to train on.")
+        raise ConfigError(f"val={val} and test={test} must be fractions >= 0 that leave events for training.")
     if not 0 <= hidden <= 1:
-        raise ConfigError(f"hidden={hidden} must be a share of the nodes, from 0 to 1.")
+        raise ConfigError(f"hidden={hidden} must be a fraction of the nodes, from 0 to 1.")
     train_cut, val_cut = np.quantile(stream.t, [1 - val - test, 1 - test])
     first_val = int(np.searchsorted(stream.t, train_cut, side="right"))
     first_test = int(np.searchsorted(stream.t, val_cut, side="right"))
     train = np.arange(first_val)
     if holdout == "tgn":
-        secret = _hidden_nodes(stream, first_val, hidden, seed)
-        train = train[~(secret[stream.src[:first_val]] | secret[stream.dst[:first_val]])]
+        held_out = _hidden_nodes(stream, first_val, hidden, seed)
+        train = train[~(held_out[stream.src[:first_val]] | held_out[stream.dst[:first_val]])]
     seen = np.zeros(stream.num_nodes, dtype=bool)
     seen[stream.src[train]] = True
     seen[stream.dst[train]] = True
@@ -77,15 +77,15 @@ def chronological_split(
 def _hidden_nodes(stream: EventStream, first_val: int, share: float, seed: int) -> NDArray[np.bool_]:
     later = np.unique(np.concatenate([stream.src[first_val:], stream.dst[first_val:]]))
     count = min(int(share * stream.num_nodes), len(later))
-    secret = np.zeros(stream.num_nodes, dtype=bool)
-    secret[np.random.default_rng(seed).choice(later, count, replace=False)] = True
-    return secret
+    held_out = np.zeros(stream.num_nodes, dtype=bool)
+    held_out[np.random.default_rng(seed).choice(later, count, replace=False)] = True
+    return held_out
 
 
 def intervals(stream: EventStream) -> NDArray[np.float64]:
-    """Time since each event's source last appeared, as source or destination (0 for the first).
+    """Return the time since each event's source last appeared, on either side (0 for the first time).
 
-    This is the paper's Definition 3. An event of the same time but earlier in the stream counts
+    This is Definition 3 of the paper. An event at the same time but earlier in the stream counts
     as an appearance, so ties give 0.
     """
     events = np.arange(len(stream))
@@ -105,5 +105,5 @@ def intervals(stream: EventStream) -> NDArray[np.float64]:
 def interval_sets(
     dt: NDArray[np.float64], cuts: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8)
 ) -> NDArray[np.int64]:
-    """The interval set of each event: 0 for the shortest fifth up to 4 for the longest."""
+    """Return the interval set of each event: 0 for the shortest fifth, up to 4 for the longest."""
     return np.searchsorted(np.quantile(dt, cuts), dt, side="left")

@@ -1,4 +1,4 @@
-"""What a stream looks like, in numbers."""
+"""A summary of a stream in numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = 3
 
 @dataclass(frozen=True)
 class Ties:
-    """How many events share their time with another."""
+    """The number of events at the same time as another."""
 
     events: int
     distinct_times: int
@@ -29,9 +29,9 @@ class Ties:
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the split; a node is new when no training event touches it.
+    """One part of the split; a node is new if it has no training event.
 
-    Of an empty part the times and the shares are None.
+    The times and shares of an empty part are None.
     """
 
     events: int
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Repeats:
-    """How many ordered pairs of source and destination there are.
+    """The number of distinct ordered pairs of source and destination.
 
     ``ratio`` is the share of events whose pair occurred earlier in the stream.
     """
@@ -57,7 +57,7 @@ class Repeats:
 
 @dataclass(frozen=True)
 class Parts:
-    """The parts of a chronological split of 70/15/15, and the rule that says which nodes are new."""
+    """The parts of a chronological 70/15/15 split, and its holdout."""
 
     holdout: Holdout
     train: Part
@@ -69,7 +69,7 @@ class Parts:
 class Intervals:
     """Time since an event's source last appeared (``splits.intervals``).
 
-    ``quantiles`` goes from the share of events to the interval that so many do not exceed;
+    ``quantiles`` maps a share of the events to the interval that this share does not exceed;
     ``zeros`` counts first appearances and appearances at an equal time.
     """
 
@@ -79,9 +79,9 @@ class Intervals:
 
 @dataclass(frozen=True)
 class Degrees:
-    """Events per node on one side; ``top_share`` is the part of all events at the busiest 1% of the nodes.
+    """Events per node on one side; ``top_share`` is the share of the events at the busiest 1% of nodes.
 
-    The 1% is rounded up to whole nodes.
+    The 1% is rounded up to a whole number of nodes.
     """
 
     nodes: int
@@ -100,7 +100,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Features:
-    """Widths of the feature vectors; 0 where there are none."""
+    """Widths of the feature vectors; 0 if there are none."""
 
     edge: int
     node: int
@@ -117,10 +117,10 @@ class Ids:
 
 @dataclass(frozen=True)
 class Summary:
-    """Everything ``summarise`` found out about a stream.
+    """The result of ``summarise``.
 
     ``nodes`` counts nodes that occur in the events; of these ``sources`` send, ``destinations``
-    receive and ``both`` do both. ``labels`` counts events per class; None without labels.
+    receive and ``both`` do both. ``labels`` counts events per class, if there are labels.
     """
 
     events: int
@@ -142,7 +142,7 @@ class Summary:
     notices: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain dictionaries, lists and numbers, ready for JSON."""
+        """Return plain dictionaries, lists and numbers, for JSON."""
         return asdict(self) | {"notices": list(self.notices)}
 
 

@@ -1,6 +1,6 @@
 """Seeded streams that behave like real ones, at any size.
 
-A stream is drawn user by user and then sorted by time. Each user lives for a part of the
+A stream is generated user by user and then sorted by time. Each user lives for a part of the
 span, acts in sessions with long silences between them, has one interest (a topic) at a
 time, and often returns to a partner it met before.
 """
@@ -29,7 +29,7 @@ FEATURE_NOISE = 0.5
 
 
 class _Layout(NamedTuple):
-    """Who acts how often: events stand user by user, each user's in time order."""
+    """How often each user acts: events are grouped by user, each user's in time order."""
 
     counts: Ints  # [users], every one at least 1
     user: Ints  # [events]
@@ -59,9 +59,9 @@ def synthetic(
     silence: float = 0.7,
     dropout: float = 0.1,
 ) -> EventStream:
-    """Draw a stream of exactly ``events`` events; the same arguments give the same stream.
+    """Generate a stream of exactly ``events`` events; the same arguments give the same stream.
 
-    Each aspect has its own random generator: asking for features, say, changes no event.
+    Each aspect has its own random generator: adding features, for instance, changes no event.
 
     - ``sources``: how many nodes act; each occurs when ``events`` suffice (default: one per 20 events, as
       in wikipedia).

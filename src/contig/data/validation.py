@@ -60,7 +60,7 @@ def validate_arrays(
     features: ArrayLike | None,
     origin: str,
 ) -> EventColumns:
-    """Validate columns that a caller holds in memory; what the caller can still write to is copied."""
+    """Validate columns from memory; a column that is kept and that the caller can write to is copied."""
     ids = Column.of(src, "src", origin), Column.of(dst, "dst", origin)
     times = Column.of(owned(np.asarray(t)), "t", origin)
     labels = None if label is None else Column.of(owned(np.asarray(label)), "label", origin)
@@ -156,7 +156,7 @@ def validate_times(column: Column) -> Array:
 
 
 def _unix_seconds(microseconds: Ints) -> Array:
-    """int64 where all are whole seconds, else float64."""
+    """Convert to seconds: int64 if all are whole, else float64."""
     whole, rest = np.divmod(microseconds, 1_000_000)
     return whole if not rest.any() else microseconds / 1e6
 
@@ -215,7 +215,7 @@ def _numbers(column: Column, problem: str) -> pa.ChunkedArray:
 
 
 def _whole(column: Column, values: pa.ChunkedArray, problem: str) -> Ints:
-    """Return numbers as int64; the first that is not whole is rejected with ``problem``."""
+    """Convert numbers to int64; the first that is not whole is rejected with ``problem``."""
     if pa.types.is_integer(values.type):
         too_large = "is larger than a signed 64-bit integer holds; store a smaller number, or ids as text."
         integers: Ints = column.cast(values, pa.int64(), too_large).to_numpy()
@@ -231,7 +231,7 @@ def _whole(column: Column, values: pa.ChunkedArray, problem: str) -> Ints:
 
 
 def feature_matrix(values: ArrayLike, origin: str, name: str = "edge_features") -> Features:
-    """Validate features that a caller holds in memory: finite float32, ``[rows, width]``."""
+    """Validate features from memory: finite float32, ``[rows, width]``."""
     try:
         given = np.asarray(values)
         with np.errstate(over="ignore"):  # what is beyond float32 becomes inf and is rejected below
@@ -251,7 +251,7 @@ def feature_matrix(values: ArrayLike, origin: str, name: str = "edge_features") 
 
 
 def validate_features(columns: Sequence[Column]) -> Features | None:
-    """Features are numbers that are finite in float32, as many for each event; None if that is none."""
+    """Features are numbers, finite in float32, the same number for each event; None if that is 0."""
     listed = len(columns) == 1 and is_list(columns[0].values.type)
     matrix = _list_matrix(columns[0]) if listed else _scalar_matrix(columns)
     if bad := _first_bad(matrix):

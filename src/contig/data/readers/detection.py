@@ -8,10 +8,12 @@ from pathlib import Path
 
 from contig.data.readers import parquet
 from contig.data.readers.names import plain_name
-from contig.data.readers.registry import READERS, TEXT_FORMATS
+from contig.data.readers.registry import READERS
 from contig.data.readers.roles import ALIASES
 from contig.data.readers.text_file import leading_blanks, read_head
 from contig.data.validation import is_number
+
+AMBIGUOUS = ("csv", "tsv", "txt", "gz")  # extensions of files whose first lines decide
 
 
 def detect_format(path: Path) -> str:
@@ -19,7 +21,7 @@ def detect_format(path: Path) -> str:
     if path.is_dir() or parquet.is_parquet(path):
         return "parquet"
     extension = path.suffix.removeprefix(".").lower()
-    if extension and extension not in TEXT_FORMATS and extension in READERS:
+    if extension and extension not in AMBIGUOUS and extension in READERS:
         return extension
     head = read_head(path)
     return _text_format(path, head[leading_blanks(head) :])

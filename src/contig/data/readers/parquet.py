@@ -68,7 +68,7 @@ def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     if missing:
         raise DataError(
             f"{path}: there is no column {missing[0]!r} as in the directory's first file; "
-            f"it has {listed(schema.names)}. Give all files the same columns."
+            f"there are {listed(schema.names)}. Give all files the same columns."
         )
     coded = [name for name in names[:2] if is_text(schema.types[schema.names.index(name)])]
     options = {"read_dictionary": coded, "page_checksum_verification": True}

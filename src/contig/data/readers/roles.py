@@ -1,4 +1,4 @@
-"""Which column is what: named by the caller, else recognised by its name."""
+"""The role of each column: named by the caller, or recognised by its name."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
 
 
 def users_and_items(table: OpenedTable, roles: Roles) -> bool | None:
-    """True where the columns' names say that sources and destinations are of two kinds."""
+    """Return True if the columns are called user... and item..., which makes a stream bipartite."""
     src, dst = (plain_name(table.names[i]) for i in (roles.src, roles.dst))
     return True if src.startswith("user") and dst.startswith("item") else None
 
 
 def _named(table: OpenedTable, role: str, given: ColumnName) -> int:
-    """The position of the column the caller named."""
+    """Return the position of the column the caller named."""
     names = table.names
     if isinstance(given, int):
         if 0 <= given < len(names):
             return given
         raise DataError(
-            f"{table.origin}: {role}={given} is no column; "
-            f"it has {len(names)}, counted from 0: {listed(names)}."
+            f"{table.origin}: {role}={given} is not a column; "
+            f"there are {len(names)}, counted from 0: {listed(names)}."
         )
     same = [i for i, name in enumerate(names) if name == given]
     same = same or [i for i, name in enumerate(names) if plain_name(name) == plain_name(given)]
@@ -73,7 +73,7 @@ def _named(table: OpenedTable, role: str, given: ColumnName) -> int:
 
 
 def _recognised(table: OpenedTable, role: str, taken: set[int], claimed: set[int]) -> int | None:
-    """The column that plays ``role`` by its name; None where the role may stay empty."""
+    """Return the column recognised for ``role``; None if there is none and the role is optional."""
     position = _by_alias(table, role, taken | claimed)
     if position is not None or role == "label":
         return position
@@ -96,22 +96,22 @@ def _by_alias(table: OpenedTable, role: str, taken: set[int]) -> int | None:
     return None
 
 
-FLAGS = {"t": "--time"}  # where the command line's name is another
+FLAGS = {"t": "--time"}  # the command line options that are not named like the role
 
 
 def _no_column(table: OpenedTable, role: str) -> DataError:
     if not table.has_header or all(is_number(name) for name in table.names):
         return DataError(
-            f"{table.origin}: no column is known to be {role!r}; the file seems to have no header, and its "
-            f"first event has {len(table.names)} fields. Say by position which is which: src=0, dst=1, t=2; "
-            "on the command line --src 0 --dst 1 --time 2."
+            f"{table.origin}: no column for {role!r}; the file seems to have no header, and its first event "
+            f"has {len(table.names)} fields. Give the columns by position: src=0, dst=1, t=2, or on the "
+            "command line --src 0 --dst 1 --time 2."
         )
     known = NODE_NAMES.get(role, ALIASES[role])
     near = [name for name in table.names if any(len(k) > 2 and k in plain_name(name) for k in known)]
     guess = (near or table.names)[0]
     return DataError(
-        f"{table.origin}: no column is called {role!r} or like it ({', '.join(known)}); it has "
-        f"{listed(table.names)}. Name the column, for instance {role}={guess!r}; on the command line "
+        f"{table.origin}: no column is called {role!r} or similar ({', '.join(known)}); there are "
+        f"{listed(table.names)}. Name the column, for instance {role}={guess!r}, or on the command line "
         f"{FLAGS.get(role, f'--{role}')} {guess}."
     )
 

@@ -1,4 +1,4 @@
-"""Damaged files of every form give a sound stream or a ContigError, never another exception."""
+"""Damaged files of every format give a valid stream or a ContigError, never another exception."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from contig.data.readers import read_events
 from contig.errors import ContigError
 
-MUTATIONS = 1_000
+MUTATIONS = 400
 ROWS = 12
 
 
@@ -88,7 +88,7 @@ def _mutated(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(out)
 
 
-def _check_sound(path: Path) -> None:
+def _check_valid(path: Path) -> None:
     stream = read_events(path)
     assert len(stream) > 0
     assert np.isfinite(stream.t).all()
@@ -101,23 +101,23 @@ def _check_sound(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_the_undamaged_file_is_read(name: str, tmp_path: Path) -> None:
+def test_the_intact_file_is_read(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(FORMS[name]())
     assert len(read_events(path)) == ROWS
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
+def test_damaged_files_are_read_or_rejected(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
     data, path = FORMS[name](), tmp_path / name
-    refusals = []
+    rejections = []
     for _ in range(MUTATIONS):
         path.write_bytes(_mutated(data, rng))
         try:
-            _check_sound(path)
+            _check_valid(path)
         except ContigError as error:
-            refusals.append(str(error))
-    assert [text for text in refusals if name not in text] == []  # each names its file
-    assert len(refusals) > MUTATIONS // 20, "hardly anything was refused: the mutations do no damage"
-    assert name == "events.csv.gz" or len(refusals) < MUTATIONS, "nothing was read: the check checks nothing"
+            rejections.append(str(error))
+    assert [text for text in rejections if name not in text] == []  # each names its file
+    assert len(rejections) > MUTATIONS // 20, "hardly anything was rejected: the mutations do no damage"
+    assert name == "events.csv.gz" or len(rejections) < MUTATIONS, "nothing was read: the test proves nothing"

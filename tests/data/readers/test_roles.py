@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.event_files import (
+    Events,
+    as_arrow,
+    as_csv,
+    as_folder,
+    as_pandas,
+    as_parquet,
+    as_tsv,
+    assert_same,
+    rejection,
+    seven,
+)
+
+from contig.data.events import EventStream
+from contig.data.readers import read_events
+
+
+@pytest.mark.parametrize(
+    ("header", "bipartite"),
+    [
+        ("source,target,timestamp", False),
+        ("User,Item,ts", True),
+        ("user id,item-id,date", True),
+        ("userId,itemId,Time", True),
+        ("u,i,ts", False),
+        ("from,to,DateTime", False),
+        ("sender_id,receiver_id,time", False),
+    ],
+)
+def test_columns_are_recognised(header: str, bipartite: bool, tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text(f"{header}\n1,2,3\n2,1,4\n")
+    stream = read_events(path)
+    assert_same(stream, EventStream.from_arrays([1, 2], [2, 1], [3, 4], bipartite=bipartite))
+
+
+def test_the_first_of_several_candidates_is_used_and_the_rest_noted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("user,src,item,dst,time,t,y,label\n9,1,8,2,7,3,1,0\n9,2,8,1,7,4,1,1\n")
+    with caplog.at_level(logging.INFO, logger="contig"):
+        stream = read_events(path)
+    assert_same(stream, EventStream.from_arrays([1, 2], [2, 1], [3, 4], label=[0, 1]))
+    assert len(stream.notices) == 1
+    assert "ignored 4 column(s): 'user', 'item', 'time', 'y'" in stream.notices[0]
+    assert stream.notices[0] in caplog.messages
+
+
+def test_named_columns_override_recognised_ones() -> None:
+    table = pa.table(
+        {"t": [1, 2], "src": [5, 6], "dst": [6, 5], "when": [4, 3], "boss": [7, 8], "w": [0.5, 2.0]}
+    )
+    stream = read_events(table, src="boss", t="WHEN", features=["w"])
+    expected = EventStream.from_arrays([7, 8], [6, 5], [4, 3], edge_features=[[0.5], [2.0]])
+    assert_same(stream, expected)
+    assert [notice.split(":")[1].strip() for notice in stream.notices][1] == "ignored 2 column(s)"
+    assert_same(read_events(table, src="dst", dst="src"), EventStream.from_arrays([6, 5], [5, 6], [1, 2]))
+
+
+def test_a_named_column_is_not_recognised_for_another_role() -> None:
+    table = pa.table({"i": [1, 2], "to": [2, 3], "t": [0, 1]})
+    assert_same(read_events(table, src="i"), EventStream.from_arrays([1, 2], [2, 3], [0, 1]))
+
+
+@pytest.mark.parametrize("route", [as_csv, as_tsv, as_parquet, as_folder, as_pandas, as_arrow])
+def test_one_column_may_have_several_roles(route: Callable[[Events, Path], Any], tmp_path: Path) -> None:
+    events = seven()
+    stream = read_events(
+        route(events, tmp_path), src="src", dst="dst", t="t", label="t", features=["f1", "t"]
+    )
+    assert events.features is not None
+    expected = replace(
+        events,
+        label=[int(t) for t in events.t],
+        features=[[row[1], t] for row, t in zip(events.features, events.t, strict=True)],
+    )
+    assert_same(stream, expected.stream())
+
+
+@pytest.mark.parametrize("route", [as_csv, as_parquet, as_arrow])
+def test_an_id_may_be_a_feature_too(route: Callable[[Events, Path], Any], tmp_path: Path) -> None:
+    events = replace(seven(), src=[2**60 + 1, 4, 1, 2, 30, 1, 2], label=None, features=None)
+    stream = read_events(route(events, tmp_path), features=["src", "dst"])
+    both = [[float(s), float(d)] for s, d in zip(events.src, events.dst, strict=True)]
+    assert_same(stream, replace(events, features=both).stream())
+
+
+@pytest.mark.parametrize("route", [as_csv, as_parquet, as_arrow])
+def test_a_feature_is_recognised_as_a_time_if_no_other_column_is(
+    route: Callable[[Events, Path], Any], tmp_path: Path
+) -> None:
+    events = replace(seven(), label=None, features=None)
+    times = [[float(t)] for t in events.t]
+    stream = read_events(route(events, tmp_path), features=["t"])
+    assert_same(stream, replace(events, features=times).stream())
+    assert stream.notices == ()
+
+
+def test_a_column_that_is_not_a_feature_is_recognised_first() -> None:
+    table = pa.table({"src": [1, 2], "i": [5, 6], "to": [2, 3], "t": [0, 1], "ts": [7, 8], "y": [1, 0]})
+    stream = read_events(table, features=["i", "t", "y"])
+    expected = EventStream.from_arrays(
+        [1, 2], [2, 3], [7, 8], edge_features=[[5, 0, 1], [6, 1, 0]]
+    )  # and y, a feature now, is no label
+    assert_same(stream, expected)
+
+
+def test_a_date_cannot_be_a_feature(tmp_path: Path) -> None:
+    path = tmp_path / "dated.csv"
+    path.write_text("src,dst,date\n1,2,2024-05-01\n2,1,2024-05-02\n")
+    assert "column 'date' holds date32[day] values; labels and features must be" in rejection(
+        path, features=["date"]
+    )
+
+
+def test_numbered_features_come_in_column_order() -> None:
+    columns = {"src": [1], "dst": [2], "t": [3], "feat_2": [2.0], "f1": [1.0], "Feature0": [0.0], "f": [9.0]}
+    stream = read_events(pa.table(columns))
+    assert stream.edge_features is not None
+    assert stream.edge_features.tolist() == [[2, 1, 0]]
+    assert "'f'" in stream.notices[0]
+
+
+def test_a_list_column_overrides_numbered_ones() -> None:
+    base = {"src": [1, 2], "dst": [2, 3], "t": [3, 4]}
+    stream = read_events(pa.table({**base, "f1": [0.0, 0.0], "msg": [[1, 2, 3], [4, 5, 6]]}))
+    assert stream.edge_features is not None
+    assert stream.edge_features.tolist() == [[1, 2, 3], [4, 5, 6]]
+    assert read_events(pa.table({**base, "msg": ["hello", "you"]})).edge_features is None
+
+
+def test_missing_columns_are_reported_with_the_existing_ones(tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("src,dst,moment_time\n1,2,3\n")
+    message = rejection(path)
+    assert message.startswith(str(path))
+    assert "no column is called 't'" in message
+    assert "timestamp" in message
+    assert "'src', 'dst', 'moment_time'" in message
+    assert "t='moment_time', or on the command line --time moment_time." in message
+    assert_same(read_events(path, t="moment_time"), EventStream.from_arrays([1], [2], [3]))
+    message = rejection(path, t="moment_tim")
+    assert "t='moment_tim'" in message
+    assert "Did you mean 'moment_time'?" in message
+
+
+def test_ambiguous_columns_are_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("src,dst,t,T\n1,2,3,4\n")
+    assert "2 columns are called 't'" in rejection(path)
+    assert read_events(path, t="T").t.tolist() == [4]
+    path.write_text("src,dst,t,t\n1,2,3,4\n")
+    assert "t='t' names 2 columns" in rejection(path, t="t")
+    pq.write_table(pa.table([[1], [2], [3], [4]], names=["src", "dst", "t", "t"]), tmp_path / "twice.parquet")
+    assert "two columns are called 't'" in rejection(tmp_path / "twice.parquet")
+    assert "must be three columns" in rejection(path, src=1, dst=1, t=2)
