@@ -177,7 +177,7 @@ def test_the_model_against_a_plain_twin(settings: dict[str, Any]) -> None:
 
 
 def test_activity_needs_a_coordinate_of_its_own() -> None:
-    with pytest.raises(ConfigError, match=r"dim=1: with activity .* dim=2"):
+    with pytest.raises(ConfigError, match=r"dim=1: activity=true .* dim=2"):
         contig(random_stream(4), activity=True, dim=1)
 
 

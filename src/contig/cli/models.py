@@ -1,4 +1,4 @@
-"""The command that tells which models there are: ``models``."""
+"""The command ``models``: list the models and their options."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import typer
 
 from contig.cli import console
 from contig.cli.data import Json
+from contig.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,78 +18,90 @@ app = typer.Typer()
 
 @app.command(
     epilog=console.examples(
-        ("contig models", "which there are"),
-        ("contig models contig", "its options, for train --set"),
-        ("contig models --json", "for programs"),
+        ("contig models", "list all models"),
+        ("contig models contig", "options of one, for train --set"),
+        ("contig models mypackage.mymodule:MyModel", "of a model of your own"),
+        ("contig models --json", "as JSON"),
     )
 )
 def models(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", show_default=False, help="Show this one's options.")
+        str | None,
+        typer.Argument(metavar="NAME", show_default=False, help="Show the options of this model."),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the models, or the options of one and of its training."""
-    from contig.models import model_names
-
+    """List the models, or the options of one model and of its training."""
     if name is None:
-        known = [_model(one) for one in model_names()]
-        if json:
-            console.print_json(known)
-        else:
-            console.out().print(_model_list(known))
-        return
-    told = _model(name) | _options(name)
-    if json:
-        console.print_json(told)
-        return
-    console.out().print(f"\n[bold]{name}[/bold]  {console.plain(told['description'])}")
-    if told["options"]:
-        console.out().print(_option_list("Option", told["options"]))
+        _list_models(json)
     else:
-        console.out().print(f"\n  {name} has no options")
-    console.out().print(_option_list("Training", told["training"]))
+        _show_model(name, json)
 
 
-def _model(name: str) -> dict[str, Any]:
-    import sys
-
-    from contig.models import model_class
-
-    found = model_class(name)
-    text = sys.modules[found.__module__].__doc__ or ""
-    return {"name": name, "description": text.partition("\n")[0], "learns": found.learns}
-
-
-def _options(name: str) -> dict[str, Any]:
-    from contig.options import describe
-    from contig.runs.config import RunConfig
-
-    defaults = RunConfig.of(name)
-    return {"options": describe(defaults.model_options), "training": describe(defaults.train)}
-
-
-def _model_list(known: list[dict[str, Any]]) -> Table:
+def _list_models(json: bool) -> None:
+    found = _descriptions()
+    if json:
+        console.print_json(found)
+        return
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
-    for model in known:
-        kind = "" if model["learns"] else " [dim](a rule: nothing to train)[/dim]"
+    for model in found:
+        kind = "" if model["learns"] else " [dim](heuristic: nothing to train)[/dim]"
         table.add_row(f"[bold]{model['name']}[/bold]", console.plain(model["description"]) + kind)
-    return table
+    console.out().print(table)
 
 
-def _option_list(title: str, options: list[dict[str, Any]]) -> Table:
+def _descriptions() -> list[dict[str, Any]]:
+    """Describe every model; one of an installed package that cannot be loaded is reported and left out."""
+    from contig.models import model_names
+
+    found = []
+    for name in model_names():
+        try:
+            found.append(_description(name))
+        except ConfigError as error:
+            console.notice(str(error))
+    return found
+
+
+def _description(name: str) -> dict[str, Any]:
+    """Describe a model by the first line of its class's docstring."""
+    from contig.models import model_class
+
+    found = model_class(name)
+    first, _, _ = (found.__doc__ or "").strip().partition("\n")
+    return {"name": name, "description": first, "learns": found.learns}
+
+
+def _show_model(name: str, json: bool) -> None:
+    from contig.options import describe
+    from contig.runs.config import RunConfig
+
+    description, defaults = _description(name), RunConfig.of(name)
+    options, training = describe(defaults.model_options), describe(defaults.train)
+    if json:
+        console.print_json({**description, "options": options, "training": training})
+        return
+    console.out().print(f"\n[bold]{console.plain(name)}[/bold]  {console.plain(description['description'])}")
+    if options:
+        console.out().print(_option_table("Option", options))
+    else:
+        console.out().print(f"\n  {console.plain(name)} has no options")
+    console.out().print(_option_table("Training", training))
+
+
+def _option_table(title: str, options: list[dict[str, Any]]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, header_style="cyan")
     table.add_column(title, header_style="bold", no_wrap=True)
-    table.add_column("default", no_wrap=True)
-    table.add_column("what it is", overflow="fold")
+    table.add_column("Default", no_wrap=True)
+    table.add_column("Description", overflow="fold")
     for option in options:
         default = option["default"]
         shown = "none" if default in (None, ()) else str(default).lower()
-        told = f"{console.plain(option['help'])} [dim]({console.plain(option['type'])})[/dim]"
-        table.add_row(option["name"], console.plain(shown), told)
+        text = f"{console.plain(option['help'])} [dim]({console.plain(option['type'])})[/dim]"
+        table.add_row(option["name"], console.plain(shown), text)
     return table

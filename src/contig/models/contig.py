@@ -1,6 +1,6 @@
 """ConTIG: continuous representation learning on temporal interaction graphs.
 
-For node ``v`` asked about at time ``t``, with stored embedding ``h_v`` and latest event
+For a query about node ``v`` at time ``t``, with stored embedding ``h_v`` and latest event
 ``(v, r_v, tau_v)`` with features ``f``:
 
 1. encoder: ``E_v = W [h_v | h_{r_v} | f | Phi(as_of - tau_v)] + b``;
@@ -8,16 +8,17 @@ For node ``v`` asked about at time ``t``, with stored embedding ``h_v`` and late
    (``contig.layers.ode``), where ``A`` couples every node with its latest partner;
 3. transform: attention of ``[H_v | Phi(0)]`` over the last ``k`` events of ``v`` before ``t`` with
    keys ``[H_nbr | f_event | Phi(t - t_event)]``, then ``MLP([attention | H_v])``. With ``activity`` the
-   last coordinate of an embedding is ``log(1 + v's events before t)``, which nothing here can count;
+   last coordinate of an embedding is ``log(1 + number of v's events before t)``, which attention over ``k``
+   events cannot count;
 4. a two-layer decoder on the pair.
 
-After a batch of events ``h_v <- H_v`` for its nodes, and each one's latest event is set.
+After a batch of events, ``h_v <- H_v`` for its nodes, and their latest events are updated.
 
-Departures from the paper, each an option: a LayerNorm on ``H(T)`` (as written the recurrence grows
-without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (which asks for times never learned from),
-``Phi`` not divided by ``sqrt(time_dim)``, and the ``scope`` of ``A``. Fixed: one ``as_of`` per batch, its
-first event's time. Node features, where there are any, enter the
-encoder beside ``h_v`` instead of being its initial value, so that their width is free.
+Departures from the paper that are options: a LayerNorm on ``H(T)`` (as published, the recurrence
+grows without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (``Phi`` is never trained on
+the absolute times of the test), ``Phi`` not divided by ``sqrt(time_dim)``, and the ``scope`` of
+``A``. Departures that are not: one ``as_of`` per batch, the time of its first event; node features
+enter the encoder next to ``h_v`` instead of being its initial value, so that their width is free.
 """
 
 from __future__ import annotations
@@ -45,33 +46,33 @@ Part = Literal["transform", "update", "adaptive", "latest", "neighbor", "inheren
 
 @dataclass(frozen=True)
 class ConTIGOptions:
-    """What can be chosen about ConTIG."""
+    """Options of ConTIG."""
 
     dim: int = option(172, "width of embeddings; the paper's", low=1)
     time_dim: int = option(172, "width of the time encoding; the paper's", low=1)
-    neighbors: int = option(15, "past events attended to (k); the paper's", low=1)
+    neighbors: int = option(15, "past events in the attention (k); the paper's", low=1)
     heads: int = option(2, "attention heads; the paper's", low=1)
     horizon: float = option(1.0, "end T of the ODE; the paper's", above=0)
-    beta: float = option(0.95, "keeps A's spectrum in [0, beta]; the paper's", above=0, below=1)
-    scope: Scope = option("pair", "nodes that A couples: each with its latest partner, a batch's, or all")
-    solver: Solver = option(
-        "series", "how the ODE is solved; the series is exact to its tolerance and fastest"
+    beta: float = option(0.95, "upper bound of the spectrum of A; the paper's", above=0, below=1)
+    scope: Scope = option(
+        "pair", "nodes coupled by A: each with its latest partner, those of a batch, or all"
     )
-    tolerance: float = option(1e-6, "proven relative truncation error of the series; float32's own size")
-    state_norm: bool = option(True, "LayerNorm on H(T); without it states grow, and some trainings fail")
+    solver: Solver = option("series", "ODE solver; the series is exact to its tolerance and the fastest")
+    tolerance: float = option(1e-6, "bound on the relative truncation error of the series; float32 precision")
+    state_norm: bool = option(True, "LayerNorm on H(T); without it states grow and training may diverge")
     query_time: Literal["zero", "absolute"] = option(
-        "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), of times never learned from"
+        "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not generalize"
     )
-    scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim) as the paper writes")
-    activity: bool = option(
-        False, "let one coordinate of the embedding be log(1 + the node's events so far); attention knows k"
-    )
+    scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim), as the paper does")
+    activity: bool = option(False, "use one coordinate of the embedding for log(1 + number of past events)")
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
-    without: tuple[Part, ...] = option((), "parts left out, the paper's ablations, for instance transform")
+    without: tuple[Part, ...] = option(
+        (), "parts to leave out (the paper's ablations), for instance transform"
+    )
 
 
 class ConTIG(AttentiveMemory):
-    """See the module's text."""
+    """ConTIG: node states that move by an ODE between events, read by attention over past events."""
 
     name = "contig"
     options = ConTIGOptions
@@ -80,7 +81,7 @@ class ConTIG(AttentiveMemory):
         o = self.opt = options
         if o.activity and o.dim == 1:
             raise ConfigError(
-                "dim=1: with activity an embedding needs a second coordinate; give dim=2 or more."
+                "dim=1: activity=true takes one coordinate of the embedding; use dim=2 or more."
             )
         super().__init__(o.dim, o.time_dim, data, scaled_time=o.scaled_time)
         self.neighbors = o.neighbors
@@ -109,15 +110,15 @@ class ConTIG(AttentiveMemory):
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        if "transform" in self.opt.without:  # only the nodes themselves are computed
+        if "transform" in self.opt.without:  # no neighbors are read
             unique, place = distinct(nodes, state.num_nodes, fixed_shapes=self.fixed_shapes)
             embedded = self.updated(state, history, unique, as_of).index_select(0, place)
         else:
             embedded = super().embed(state, history, nodes, times, as_of)
         if not self.opt.activity:
             return embedded
-        so_far = torch.log1p(history.count_before(nodes, times).to(embedded.dtype))
-        return torch.cat([embedded[:, :-1], so_far.unsqueeze(1)], dim=1)
+        activity = torch.log1p(history.count_before(nodes, times).to(embedded.dtype))
+        return torch.cat([embedded[:, :-1], activity.unsqueeze(1)], dim=1)
 
     def query_time(self, times: Tensor) -> Tensor:
         if self.opt.query_time == "zero":
@@ -126,7 +127,7 @@ class ConTIG(AttentiveMemory):
         return encoded
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
-        """``H(T)`` of nodes at ``as_of``: where their states have moved since their latest events."""
+        """Return ``H(T)`` at ``as_of``: the nodes' states as they have moved since their latest events."""
         if "update" in self.opt.without:
             normed: Tensor = self.norm(self.encode(state, history, nodes, as_of))
             return normed
@@ -148,7 +149,7 @@ class ConTIG(AttentiveMemory):
     def path(
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, points: int
     ) -> Tensor | None:
-        """``H(s)`` for ``s`` from 0 to ``T``: the way inside the last interval, ending at ``updated``."""
+        """Return ``H(s)`` for ``s`` from 0 to ``T``: the last interval's path, which ends at ``updated``."""
         if "update" in self.opt.without:
             return None
         at = torch.linspace(0.0, self.opt.horizon, points).tolist()
@@ -162,7 +163,7 @@ class ConTIG(AttentiveMemory):
         return torch.stack([self.norm(step.index_select(0, place)) for step in steps])
 
     def _members(self, state: NodeState, history: History, nodes: Tensor) -> tuple[Tensor, Tensor]:
-        """The nodes (ascending) that A is taken over, and the place of ``nodes`` among them."""
+        """Return the nodes (ascending) that ``A`` couples, and the positions of ``nodes`` among them."""
         if self.opt.scope == "all":
             return torch.arange(state.num_nodes, device=nodes.device), nodes
         partner = self.latest(state, history, nodes).partner
@@ -172,14 +173,14 @@ class ConTIG(AttentiveMemory):
     def _graph(
         self, state: NodeState, history: History, members: Tensor, as_of: Tensor
     ) -> tuple[Tensor, Coupling]:
-        """The members' encodings and how their latest events couple them."""
+        """Return the members' encodings and their coupling by latest events."""
         latest = self.latest(state, history, members)
         place = torch.searchsorted(members, latest.partner).clamp(max=len(members) - 1)
         inside = latest.exists & (members[place] == latest.partner)
         return self.encode(state, history, members, as_of), latest_graph(place, inside)
 
     def encode(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
-        """``E``: the encoder on each node's latest event."""
+        """Return ``E``, the encoding of each node's latest event."""
         latest = self.latest(state, history, nodes)
         real = latest.exists.unsqueeze(1)
         age = torch.where(latest.exists, elapsed(as_of, latest.time), 0.0)

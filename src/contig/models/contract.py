@@ -1,7 +1,8 @@
-"""The contract every model keeps.
+"""The contract of every model.
 
-``embed`` only reads; ``observe`` is the only thing that changes state; events are scored first and
-observed after. Nothing an ``embed`` returns for time ``t`` may depend on an event at or after ``t``.
+``embed`` only reads, and ``observe`` alone changes state: a batch of events is scored first and
+observed afterwards. An embedding for time ``t`` may depend on events strictly before ``t`` only.
+``contig.testing`` checks both.
 """
 
 from __future__ import annotations
@@ -18,43 +19,44 @@ from contig.models.state import NodeState
 
 
 class EventBatch(NamedTuple):
-    """Consecutive events of a stream, each ``[events]``."""
+    """A batch of events in stream order; every field is ``[events]``."""
 
-    event: Tensor  # position in the stream
+    event: Tensor  # positions in the stream
     src: Tensor
     dst: Tensor
     t: Tensor
 
     @classmethod
     def of(cls, history: History, event: Tensor) -> EventBatch:
-        """The events of these positions, read from the history's columns."""
+        """Read the events at these positions of a history."""
         columns = history.events
         return cls(event, columns["src"][event], columns["dst"][event], columns["t"][event])
 
 
 class DataShape(NamedTuple):
-    """What a model must know of the data before it is built."""
+    """What a model knows about the data when it is built."""
 
-    edge_width: int
-    node_features: Tensor | None
-    num_nodes: int = 0  # of the stream it trains on; others may come later
+    edge_width: int  # features per event
+    node_features: Tensor | None  # [nodes, width]
+    num_nodes: int = 0  # of the training stream; new nodes may appear later
 
 
 class Model(nn.Module, ABC):
-    """A way to embed nodes at times, with a decoder that scores pairs of embeddings.
+    """Embeds nodes at times and scores pairs of embeddings.
 
-    A model is one file: subclass this, give ``options`` (a dataclass of typed options) and register
-    it in ``contig.models``. The constructor takes those options and the ``DataShape``.
+    A subclass sets ``name`` and ``options`` (a dataclass whose fields are made by ``contig.option``), takes
+    ``(options, data)`` in its constructor, with ``data`` a ``DataShape``, and implements ``embed``. A model
+    with a state per node adds ``blank`` and ``observe``; one with a decoder of its own adds ``score``.
     """
 
     name: ClassVar[str]
     options: ClassVar[type[Any]]
-    learns: ClassVar[bool] = True  # False for a rule, which has nothing to train
-    inductive: ClassVar[bool] = True  # False where it can tell nothing of a node it was not trained on
-    # Scores closer than this are equal: a matrix library computes the same row with another last bit at
-    # another place of a batch or on another CPU, and no rank may depend on that.
+    learns: ClassVar[bool] = True  # False for heuristics, which have nothing to train
+    inductive: ClassVar[bool] = True  # False if it knows nothing about nodes outside training
+    # Scores closer than this are ties: a matrix library may compute the same row with other last bits at
+    # another position of a batch or on another CPU, and no rank may depend on that.
     resolution: ClassVar[float] = 1e-5
-    training_defaults: ClassVar[Mapping[str, Any]] = {}  # where its training departs from TrainOptions
+    training_defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of TrainOptions
 
     def blank(self) -> Mapping[str, Tensor]:
         """Return the initial state of a node, by name; none by default.
@@ -87,7 +89,10 @@ class Model(nn.Module, ABC):
     def link(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        """Logits ``[queries, candidates]`` of sources ``[queries]`` meeting their candidates."""
+        """Return the logits ``[queries, candidates]`` of links from sources to their candidates.
+
+        Sources and times are ``[queries]``, candidates ``[queries, candidates]``.
+        """
         nodes = torch.cat([src, dst.flatten()])
         when = torch.cat([times, times.repeat_interleave(dst.shape[1])])
         embedded = self.embed(state, history, nodes, when, as_of)
@@ -95,19 +100,19 @@ class Model(nn.Module, ABC):
         return self.score(ours.unsqueeze(1), theirs)
 
     def prepare(self, history: History) -> None:
-        """Take from the training events what is needed before the first step; called once."""
+        """Initialize from the history of the training events; called once, before the first epoch."""
 
     def penalty(self, state: NodeState, history: History, as_of: Tensor) -> Tensor | None:
-        """What a batch's loss has besides the cross-entropy of its links; None for nothing."""
+        """Return a term to add to the cross-entropy of a batch's links, or None."""
         return None
 
     def rank(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        """Logits ``[queries, candidates]`` of sources meeting many candidates, a part at a time.
+        """Return the logits ``[queries, candidates]`` of links to many candidates, in bounded memory.
 
-        Candidates are ``[candidates]``, the same for all, or ``[queries, candidates]``. ``times`` are the
-        queries' own, or a single one for all of them: then a candidate common to all is embedded once.
+        Candidates are ``[candidates]``, shared by all queries, or ``[queries, candidates]``. ``times`` is
+        one time per query, or a single one; with a single time, shared candidates are embedded once.
         """
         if times.ndim == 0 and dst.ndim == 1:
             when = times.expand(len(src) + len(dst))
@@ -119,29 +124,29 @@ class Model(nn.Module, ABC):
         return torch.cat([self.link(state, history, s, d, t, as_of) for s, d, t in parts])
 
     def score_all(self, src: Tensor, dst: Tensor) -> Tensor:
-        """Logits ``[n, m]`` of links between all embeddings ``[n, d]`` and all ``[m, d]``."""
+        """Return the logits ``[n, m]`` of links from each of ``[n, d]`` to each of ``[m, d]``."""
         rows = max(1, at_once(src.device) // len(dst))
         return torch.cat([self.score(part.unsqueeze(1), dst) for part in src.split(rows)])
 
     def path(
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, points: int
     ) -> Tensor | None:
-        """The states ``[points, nodes, d]`` between each node's latest event and now, evenly spaced.
+        """Return states ``[points, nodes, d]``, evenly spaced from each node's latest event to ``as_of``.
 
-        None for a model whose states jump.
+        None for a model whose states do not move between events.
         """
         return None
 
     def new_state(self, num_nodes: int, *, on_host: bool = False) -> NodeState:
-        """The state before anything happened."""
+        """Create the state before the first event."""
         return NodeState(self.blank(), num_nodes, self.device, on_host=on_host)
 
     @property
     def device(self) -> torch.device:
-        """Where the weights live; a rule without weights works where its queries are."""
+        """The device of the weights; a model without weights works on any device."""
         return next((p.device for p in self.parameters()), torch.device("cpu"))
 
 
 def at_once(device: torch.device) -> int:
-    """How many pairs are scored in one go, which bounds the memory: a GPU needs many to be busy."""
+    """The number of pairs to score in one call: it bounds the memory, and a GPU needs many to be busy."""
     return 2**16 if device.type == "cuda" else 2**13

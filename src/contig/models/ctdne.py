@@ -1,16 +1,20 @@
-"""CTDNE: vectors from walks through time (Nguyen et al., "Continuous-time dynamic network embeddings", 2018).
+"""CTDNE: vectors from temporal walks.
 
-Walks begin at drawn events and only ever go on to later ones; skip-gram with negative sampling makes a
-vector per node of them. A pair is scored by logistic regression on the elementwise product, mean, absolute or
-squared difference of its two vectors.
+Nguyen et al., "Continuous-time dynamic network embeddings" (2018).
 
-Walks and vectors come from the training events before the first epoch and are weights from then on;
-the epochs fit the logistic regression. A node no training event touches, and a node before its
-first event, has the zero vector: the method says nothing of them, and no inductive measures are given.
+Walks start at sampled events and always continue with later ones; skip-gram with negative sampling
+turns them into a vector per node. A pair is scored by logistic regression on the elementwise
+product, mean, absolute or squared difference of its two vectors.
 
-Departures: edges are undirected, so that walks on bipartite streams do not end after one step; the biases
-are uniform or linear in the rank of time, not exponential in it; walks of any length above one count;
-skip-gram's negatives are drawn evenly among the nodes walked over, so that vectors tell who is met often.
+Vectors are learned from walks over the training events before the first epoch and stay fixed; the
+epochs fit the logistic regression. Nodes without a training event, and nodes before their first
+event, have the zero vector: the method knows nothing about them, so inductive metrics are not
+reported.
+
+Departures from the paper: edges are undirected, otherwise walks on bipartite streams would end
+after one step; the biases are uniform or linear in the rank of time, not exponential in time; walks
+of any length above one count; negatives of the skip-gram are uniform over the visited nodes, so
+that vectors encode how frequent a node is.
 """
 
 from __future__ import annotations
@@ -24,47 +28,49 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.models.bases.static import StaticModel, nodes_of
+from contig.models.bases.node_inputs import nodes_of
 from contig.models.bases.walks import Bias, learn_vectors, temporal_walks
-from contig.models.contract import DataShape
+from contig.models.contract import DataShape, Model
 from contig.models.state import NodeState
 from contig.options import option
 
 log = logging.getLogger("contig")
 
-WALKS_AT_ONCE = 64  # in a step of the skip-gram
+WALKS_AT_ONCE = 64  # per optimizer step of the skip-gram
 
 Operator = Literal["hadamard", "average", "l1", "l2"]
 
 
 @dataclass(frozen=True)
 class CTDNEOptions:
-    """What can be chosen about CTDNE."""
+    """Options of CTDNE."""
 
     dim: int = option(128, "width of embeddings; the paper's", low=1)
-    walks: int = option(10, "walks for each node; the paper's", low=1)
-    length: int = option(80, "nodes on a walk at most; the paper's", low=2)
-    window: int = option(4, "steps on a walk within which nodes are near; the paper's is 10", low=1)
-    noise: int = option(5, "negatives for each pair of near nodes", low=1)
+    walks: int = option(10, "walks per node; the paper's", low=1)
+    length: int = option(80, "largest number of nodes on a walk; the paper's", low=2)
+    window: int = option(4, "steps within which nodes of a walk are neighbors; the paper's is 10", low=1)
+    noise: int = option(5, "negatives per pair of neighbors", low=1)
     noise_power: float = option(
-        0.0, "power of the times a node is walked over by which negatives are drawn; 0.75 is usual", low=0
+        0.0, "negatives are drawn in proportion to this power of a node's visits; 0.75 is usual", low=0
     )
     passes: int = option(3, "passes over the walks", low=1)
-    walk_lr: float = option(5e-3, "Adam's step size for the vectors", above=0)
-    start: Bias = option("linear", "which events walks begin with: all alike, or late ones rather")
-    step: Bias = option("linear", "which later event is next: all alike, or soon ones rather")
-    operator: Operator = option("hadamard", "what of two vectors the classifier sees")
+    walk_lr: float = option(5e-3, "learning rate of the vectors", above=0)
+    start: Bias = option("linear", "first events of walks: all equally likely, or late ones more")
+    step: Bias = option(
+        "linear", "next events of walks: all later ones equally likely, or the next ones more"
+    )
+    operator: Operator = option("hadamard", "how two vectors are combined for the classifier")
 
 
-class CTDNE(StaticModel):
-    """See the module's text."""
+class CTDNE(Model):
+    """CTDNE: vectors learned from temporal random walks, scored by logistic regression."""
 
     name = "ctdne"
     options = CTDNEOptions
     training_defaults: ClassVar = {"lr": 1e-2}
     inductive = False
 
-    vectors: Tensor  # [nodes + 1, d], the last one zero
+    vectors: Tensor  # [nodes + 1, d], the last row is zero
     known: Tensor  # [nodes] which have a vector
 
     def __init__(self, options: CTDNEOptions, data: DataShape) -> None:
@@ -109,7 +115,7 @@ class CTDNE(StaticModel):
 
 
 def joined(src: Tensor, dst: Tensor, operator: Operator) -> Tensor:
-    """The vector of a pair, from those of its ends."""
+    """Combine the vectors of a pair."""
     if operator == "hadamard":
         return src * dst
     if operator == "average":

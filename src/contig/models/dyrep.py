@@ -1,15 +1,17 @@
-"""DyRep: representations over dynamic graphs (Trivedi et al., 2019).
+"""DyRep: representations over dynamic graphs.
 
-A recurrent cell takes the latest event in, ``h_v <- RNN([z_u | f | Phi(n - n')], h_v)``, where the
-partner ``u`` speaks through attention over its own neighbourhood just before the event,
-``z_u = attention([h_u | Phi(0)] over [h_nbr | f | Phi(n - n_nbr)])``; the embedding is the vector itself.
-``n`` are the numbers of events in the stream.
+Trivedi et al., "DyRep: learning representations over dynamic graphs" (2019).
 
-Departures: trained by link prediction like every model here instead of a point process, as the TGN
-paper's own comparison does; the attention is the one the other models use, over the last ``k`` events,
-instead of intensities over all neighbours; no dropout, since what is observed must not depend on luck.
-Intervals are counted in events of the whole stream, and ``Phi`` are waves of their logarithm, where the
-paper adds a linear drive of the elapsed days, hours, minutes and seconds: see ``PacedMemory``.
+A recurrent cell applies the latest event, ``h_v <- RNN([z_u | f | Phi(n - n')], h_v)``. The partner
+``u`` enters through attention over its own neighborhood just before the event,
+``z_u = attention([h_u | Phi(0)] over [h_nbr | f | Phi(n - n_nbr)])``. The embedding is the vector
+itself; ``n`` is the position of an event in the stream.
+
+Departures from the paper: trained by link prediction instead of a point process, as in the
+comparison of the TGN paper; the attention of the other models, over the last ``k`` events, replaces
+intensities over all neighbors; no dropout, because states must not be random. Intervals are counted
+in events of the whole stream, and ``Phi`` encodes their logarithm, where the paper adds a linear
+term of the elapsed days, hours, minutes and seconds (see ``PacedMemory``).
 """
 
 from __future__ import annotations
@@ -32,16 +34,16 @@ from contig.options import option
 
 @dataclass(frozen=True)
 class DyRepOptions:
-    """What can be chosen about DyRep."""
+    """Options of DyRep."""
 
     dim: int = option(172, "width of embeddings; as for the other models", low=1)
     time_dim: int = option(172, "width of the time encoding; as for the other models", low=1)
-    neighbors: int = option(10, "past events of the partner attended to; as for TGN", low=1)
+    neighbors: int = option(10, "past events of the partner in the attention; as for TGN", low=1)
     heads: int = option(2, "attention heads; as for TGN", low=1)
 
 
 class DyRep(PacedMemory):
-    """See the module's text."""
+    """DyRep: a recurrent memory whose messages attend to the partner's neighborhood."""
 
     name = "dyrep"
     options = DyRepOptions
@@ -55,19 +57,19 @@ class DyRep(PacedMemory):
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
         latest = self.latest(state, history, nodes)
         vector = state["h"].index_select(0, nodes)
-        said = self._structural(state, history, latest)
-        message = self.message(state, history, nodes, latest, said)
+        structural = self._structural(state, history, latest)
+        message = self.message(state, history, nodes, latest, structural)
         return torch.where(latest.exists.unsqueeze(1), self.cell(message, vector), vector)
 
     def _structural(self, state: NodeState, history: History, latest: Latest) -> Tensor:
-        """Attention of the partners over their neighbourhoods just before the latest events."""
+        """Attend from the partners to their neighborhoods just before the latest events."""
         near = history.before(latest.partner, latest.time, self.opt.neighbors)
         ages = self.phi(elapsed(latest.event.unsqueeze(1), near.event))
         own = state["h"].index_select(0, latest.partner)
         features = self.feature_rows(history, near.event)
         theirs = LazyRows(state["h"], near.node)
-        spoken: Tensor = self.structure(own, self.time_now(), theirs, features, ages, near.mask)
-        return spoken
+        attended: Tensor = self.structure(own, self.time_now(), theirs, features, ages, near.mask)
+        return attended
 
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor

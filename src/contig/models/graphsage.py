@@ -1,12 +1,14 @@
-"""GraphSAGE: sampled neighbourhoods and their mean (Hamilton et al., 2017).
+"""GraphSAGE: means over sampled neighborhoods.
 
-``h_v = relu(W_own h_v + W_mean mean(h_u : u in N(v)) + b)`` in two layers (the last without relu), each
-vector scaled to length 1 where ``normalize`` asks for it; a pair is scored by a two-layer perceptron.
+Hamilton et al., "Inductive representation learning on large graphs" (2017).
 
-Departures: ``N(v)`` are the other ends of the last ``neighbors`` events before the query's time instead of
-uniformly drawn neighbours, so that an answer is the same every time it is asked for; who met twice counts
-twice; where nodes have no features, each node of training has a learned vector and all others share one;
-learned on events and negatives, not on random walks.
+``h_v = relu(W_own h_v + W_mean mean(h_u : u in N(v)) + b)`` in two layers (the last without relu),
+each vector scaled to length 1 if ``normalize`` is set. A pair is scored by a two-layer perceptron.
+
+Departures from the paper: ``N(v)`` holds the other ends of the last ``neighbors`` events before the
+query's time, with repetition, instead of uniformly sampled neighbors, so that answers are
+deterministic; if nodes have no features, each training node has a learned vector and all others
+share one; trained on events and negatives, not on random walks.
 """
 
 from __future__ import annotations
@@ -18,24 +20,26 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
+from contig.models.bases.node_inputs import convolutions
 from contig.models.bases.sampled import Edges, SampledModel
-from contig.models.bases.static import convolutions
 from contig.models.contract import DataShape
 from contig.options import option
 
 
 @dataclass(frozen=True)
 class GraphSAGEOptions:
-    """What can be chosen about GraphSAGE."""
+    """Options of GraphSAGE."""
 
     dim: int = option(64, "width of embeddings", low=1)
-    neighbors: int = option(10, "past events of each node, in both layers; the paper's second layer", low=1)
+    neighbors: int = option(
+        10, "past events per node, in both layers; the paper's for the second layer", low=1
+    )
     dropout: float = option(0.1, "dropout before each layer", low=0, below=1)
-    normalize: bool = option(False, "whether each layer's vectors are scaled to length 1, as the paper's are")
+    normalize: bool = option(False, "scale each layer's vectors to length 1, as the paper does")
 
 
 class GraphSAGE(SampledModel):
-    """See the module's text."""
+    """GraphSAGE: two layers of means over the last events of a node."""
 
     name = "graphsage"
     options = GraphSAGEOptions

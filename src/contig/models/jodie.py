@@ -1,15 +1,17 @@
-"""JODIE: coupled recurrent embeddings with projection (Kumar et al., 2019).
+"""JODIE: coupled recurrent embeddings with projection.
 
-Two recurrent cells, one for sources and one for destinations, take the latest event in,
-``h_v <- RNN([h_u | f | Phi(n - n')], h_v)`` with ``n`` the numbers of events in the stream, and the
-embedding is projected to the asked time, ``(1 + w * dt) * h_v`` with ``dt`` the time since the node's
-latest event.
+Kumar et al., "Predicting dynamic embedding trajectory in temporal interaction networks" (2019).
 
-Departures: trained by link prediction like every model here instead of regressing the next item's
+Two recurrent cells, one for sources and one for destinations, apply the latest event,
+``h_v <- RNN([h_u | f | Phi(n - n')], h_v)``, where ``n`` is the position of an event in the stream.
+The embedding is projected to the query's time, ``(1 + w * dt) * h_v``, where ``dt`` is the time
+since the node's latest event.
+
+Departures from the paper: trained by link prediction instead of regression of the next item's
 embedding; no one-hot identity is appended, so that new nodes work; ``dt`` enters the projection as
 ``log(1 + dt)``, which needs no statistics of the stream; the interval in the message is counted in
-events of the whole stream and read as waves of its logarithm, see ``PacedMemory``; a node uses the cell
-of the side it was on in its latest event, so streams that are not bipartite work.
+events of the whole stream, and ``Phi`` encodes its logarithm (see ``PacedMemory``); a node uses the
+cell of the side it was on in its latest event, so that streams need not be bipartite.
 """
 
 from __future__ import annotations
@@ -32,18 +34,18 @@ from contig.options import option
 
 @dataclass(frozen=True)
 class JODIEOptions:
-    """What can be chosen about JODIE."""
+    """Options of JODIE."""
 
     dim: int = option(172, "width of embeddings; as for the other models", low=1)
     time_dim: int = option(172, "width of the time encoding; as for the other models", low=1)
 
 
 class JODIE(PacedMemory):
-    """See the module's text."""
+    """JODIE: two coupled recurrent memories, projected to the query's time."""
 
     name = "jodie"
     options = JODIEOptions
-    # On collegemsg's validation events as good as 3e-4 (84.8 and 85.0), in half the epochs.
+    # as good as 3e-4 on the validation events of collegemsg (84.8 and 85.0), in half the epochs
     training_defaults: ClassVar[Mapping[str, Any]] = {"lr": 1e-3}
 
     def __init__(self, options: JODIEOptions, data: DataShape) -> None:
@@ -52,7 +54,7 @@ class JODIE(PacedMemory):
         width = o.dim + data.edge_width + o.time_dim + self.node_width
         self.source_cell = SplitRNNCell(width, o.dim)
         self.destination_cell = SplitRNNCell(width, o.dim)
-        self.projection = nn.Linear(1, o.dim)  # w, and an offset as in the published code
+        self.projection = nn.Linear(1, o.dim)  # w, and an offset as in the authors' code
         nn.init.normal_(self.projection.weight, std=0.1)
         nn.init.zeros_(self.projection.bias)
 

@@ -1,4 +1,4 @@
-"""What a model remembers per node."""
+"""The state of a model: named tensors with one row per node."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from contig.kernels.pinned_memory import pinned_copy
 
 
 class NodeState:
-    """Named tensors with one row per node, which grow as nodes appear.
+    """Named tensors with one row per node; rows are added as nodes appear.
 
-    ``blank`` holds the row a node starts with. ``position`` counts the events observed so far, so
-    that state and history can be carried on from where they stopped. ``on_host`` leaves the rows in the
-    host's memory while the device works on them.
+    ``blank`` holds the row that a node starts with. ``position`` counts the events observed so far.
+    ``on_host`` keeps the rows in the host's memory, where the device reads and writes them.
     """
 
     def __init__(
@@ -29,43 +28,45 @@ class NodeState:
     ) -> None:
         self.device, self.on_host = torch.device(device), on_host
         self.blank = {name: row.to(device) for name, row in blank.items()}
-        self._room = {name: self._made(name, num_nodes) for name in self.blank}
-        self.rows = dict(self._room)  # the first num_nodes rows of the room there is
+        self._allocated = {name: self._blank_rows(name, num_nodes) for name in self.blank}
+        self.rows = dict(self._allocated)  # views of the first num_nodes rows
         self.position = 0
         self._num_nodes = num_nodes
 
     def __getitem__(self, name: str) -> Tensor:
+        """The rows ``[nodes, ...]`` of that name; write to them in place."""
         return self.rows[name]
 
     @property
     def num_nodes(self) -> int:
+        """The number of nodes that have a row."""
         return self._num_nodes
 
     def grow(self, num_nodes: int) -> None:
-        """Take in nodes up to ``num_nodes``, each with the blank row, in amortised O(1) each."""
+        """Add blank rows up to ``num_nodes``, in amortized constant time per node."""
         if num_nodes <= self._num_nodes:
             return
-        for name, room in self._room.items():
-            if num_nodes > len(room):
-                self._room[name] = self._made(name, max(num_nodes, 2 * len(room)))
-                self._room[name][: len(room)] = room
-            self.rows[name] = self._room[name][:num_nodes]
+        for name, old in self._allocated.items():
+            if num_nodes > len(old):
+                self._allocated[name] = self._blank_rows(name, max(num_nodes, 2 * len(old)))
+                self._allocated[name][: len(old)] = old
+            self.rows[name] = self._allocated[name][:num_nodes]
         self._num_nodes = num_nodes
 
     def reset(self) -> None:
-        """Forget everything, in place (captured graphs keep their addresses)."""
+        """Make every row blank again, in place: captured CUDA graphs keep their addresses."""
         for name, row in self.blank.items():
             self.rows[name].copy_(row.expand_as(self.rows[name]))
         self.position = 0
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as plain values and tensors (not copied where there is no spare room)."""
-        # a part of a larger tensor would be saved with all of it
-        rows = {n: x if len(x) == len(self._room[n]) else x.clone() for n, x in self.rows.items()}
+        """Return the state as plain values and tensors, to save; the tensors may be the state's own."""
+        # torch saves a view together with the whole tensor behind it
+        rows = {n: x if len(x) == len(self._allocated[n]) else x.clone() for n, x in self.rows.items()}
         return {"rows": rows, "position": self.position}
 
     def restore(self, saved: Mapping[str, Any]) -> None:
-        """Take over a snapshot's content, in place; nodes it does not know become blank."""
+        """Load a snapshot, in place; nodes that it does not contain become blank."""
         for name, rows in saved["rows"].items():
             self.grow(len(rows))
             self.rows[name][: len(rows)].copy_(rows)
@@ -73,13 +74,12 @@ class NodeState:
         self.position = saved["position"]
 
     def clone(self) -> NodeState:
-        """A copy that can go its own way."""
-        twin = NodeState(self.blank, self._num_nodes, self.device, on_host=self.on_host)
-        twin.restore(self.snapshot())
-        return twin
+        """Return an independent copy."""
+        copy = NodeState(self.blank, self._num_nodes, self.device, on_host=self.on_host)
+        copy.restore(self.snapshot())
+        return copy
 
-    def _made(self, name: str, count: int) -> Tensor:
-        """So many blank rows."""
+    def _blank_rows(self, name: str, count: int) -> Tensor:
         row = self.blank[name]
         if self.on_host:
             return pinned_copy(row.cpu().expand(count, *row.shape), self.device)

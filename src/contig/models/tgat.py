@@ -1,17 +1,19 @@
-"""TGAT: temporal graph attention (Xu et al., 2020).
+"""TGAT: temporal graph attention.
 
-No memory: the embedding of ``v`` at ``t`` in layer ``l`` is attention of ``[h^(l-1)_v(t) | Phi(0)]`` over
-the ``k`` events before ``t`` with keys ``[h^(l-1)_nbr(t_event) | f | Phi(t - t_event)]``, then a two-layer
-perceptron; layer 0 is the node's features, or zeros where there are none.
+Xu et al., "Inductive representation learning on temporal graphs" (2020).
 
-Departures: the last ``k`` events instead of uniformly drawn ones, so that an answer is the same every
-time it is asked for. Where nodes have no features, ``identity`` can give each a fixed random vector in
-their place: without one, and without edge features, a node is known by the times of its events alone.
+There is no memory. The embedding of ``v`` at ``t`` in layer ``l`` is attention of
+``[h^(l-1)_v(t) | Phi(0)]`` over the ``k`` events before ``t`` with keys
+``[h^(l-1)_nbr(t_event) | f | Phi(t - t_event)]``, then a two-layer perceptron. Layer 0 is the
+features of the node, or zeros if there are none.
+
+Departures from the paper: the last ``k`` events instead of uniformly sampled ones, so that answers
+are deterministic. If nodes have no features, ``identity`` gives each a fixed random vector instead:
+without it, and without edge features, the model knows a node only by the times of its events.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -21,28 +23,28 @@ from contig.history import History
 from contig.kernels.gather import LazyRows
 from contig.layers import NodeSignatures, elapsed
 from contig.models.bases.events import AttentionReadout, EventModel
-from contig.models.contract import DataShape, EventBatch
+from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
 
 
 @dataclass(frozen=True)
 class TGATOptions:
-    """What can be chosen about TGAT."""
+    """Options of TGAT."""
 
     dim: int = option(172, "width of embeddings; the paper's", low=1)
     time_dim: int = option(172, "width of the time encoding; the paper's", low=1)
-    layers: int = option(1, "rounds of attention; every further one costs k times as much", low=1)
-    neighbors: int = option(20, "past events attended to; the paper's", low=1)
+    layers: int = option(1, "layers of attention; each further one costs k times as much", low=1)
+    neighbors: int = option(20, "past events in the attention (k); the paper's", low=1)
     heads: int = option(2, "attention heads; the paper's", low=1)
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
     identity: int = option(
-        0, "width of random features for nodes without any; helps where nodes are few", low=0
+        0, "width of random features for nodes without features; helps if there are few nodes", low=0
     )
 
 
 class TGAT(EventModel):
-    """See the module's text."""
+    """TGAT: layers of attention over a node's past events, without a memory."""
 
     name = "tgat"
     options = TGATOptions
@@ -58,19 +60,13 @@ class TGAT(EventModel):
             for _ in range(o.layers)
         )
 
-    def blank(self) -> Mapping[str, Tensor]:
-        return {}
-
-    def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
-        """The history knows every event already."""
-
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         return self._round(len(self.rounds), history, nodes, times)
 
     def _round(self, count: int, history: History, nodes: Tensor, times: Tensor) -> Tensor:
-        """Embeddings after ``count`` rounds of attention."""
+        """Return embeddings after ``count`` layers."""
         if count == 0:
             if self.project is None:
                 return torch.zeros((len(nodes), self.dim), device=nodes.device)

@@ -1,13 +1,15 @@
-"""TGN: temporal graph networks (Rossi et al., 2020).
+"""TGN: temporal graph networks.
 
-A GRU takes the latest event of a node into its memory, ``s_v <- GRU(m_v, s_v)`` with the message
-``m_v = [s_v | s_u | f | Phi(t - t')]``, where ``t'`` is the time of the last event that the memory has
-taken in and several events of one batch are aggregated by keeping the last. The embedding is attention
-of ``[s_v | Phi(0)]`` over the last ``k`` events with keys ``[s_nbr | f | Phi(t - t_event)]``.
+Rossi et al., "Temporal graph networks for deep learning on dynamic graphs" (2020).
 
-Departures: the message reads the partner's memory when it is taken in, not a copy from when it was
-made; the interval is 0 at a node's first event instead of the absolute time; node features enter the
-message; projections are folded onto the query.
+A GRU applies the latest event of a node to its memory, ``s_v <- GRU(m_v, s_v)``, with the message
+``m_v = [s_v | s_u | f | Phi(t - t')]``, where ``t'`` is the time of the last event that the memory
+contains. Of several events in one batch only the last is applied. The embedding is attention of
+``[s_v | Phi(0)]`` over the last ``k`` events with keys ``[s_nbr | f | Phi(t - t_event)]``.
+
+Departures from the paper: the message reads the partner's memory when it is applied, not a copy
+from when it was created; the interval is 0 at a node's first event, not the absolute time; node
+features enter the message; key and value projections are folded into the query.
 """
 
 from __future__ import annotations
@@ -28,17 +30,17 @@ from contig.options import option
 
 @dataclass(frozen=True)
 class TGNOptions:
-    """What can be chosen about TGN."""
+    """Options of TGN."""
 
     dim: int = option(172, "width of memory and embeddings; the paper's", low=1)
     time_dim: int = option(172, "width of the time encoding; as wide as the memory", low=1)
-    neighbors: int = option(10, "past events attended to; the paper's", low=1)
+    neighbors: int = option(10, "past events in the attention (k); the paper's", low=1)
     heads: int = option(2, "attention heads; the paper's", low=1)
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
 
 
 class TGN(AttentiveMemory, RecurrentMemory):
-    """See the module's text."""
+    """TGN: a GRU memory, read by attention over a node's past events."""
 
     name = "tgn"
     options = TGNOptions

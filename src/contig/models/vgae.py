@@ -1,12 +1,15 @@
-"""VGAE: a variational graph autoencoder (Kipf & Welling, "Variational graph auto-encoders", 2016).
+"""VGAE: a variational graph autoencoder.
+
+Kipf and Welling, "Variational graph auto-encoders" (2016).
 
 ``q(z_v) = N(mu_v, diag(sigma_v^2))`` with ``mu = A' H W_mu``, ``log sigma = A' H W_sigma``,
-``H = relu(A' X W_0)``; the logit of a link is ``z_u . z_v``, with ``z`` drawn in training and ``z = mu``
-after it. The loss is the negative evidence bound over pairs: cross-entropy, plus
+``H = relu(A' X W_0)``; the logit of a link is ``z_u . z_v``, where ``z`` is sampled in training and
+``z = mu`` otherwise. The loss is the negative evidence lower bound over pairs: cross-entropy, plus
 ``1/n`` times the mean over the ``n`` nodes of ``KL(q(z_v) | N(0, I))``, which is
 ``-1/2 sum(1 + 2 log sigma - mu^2 - sigma^2)``.
 
-Departures: those of ``contig.models.gae``; the graph's nodes are those with an event before it.
+Departures from the paper: those of ``contig.models.gae``; the ``n`` nodes are those with an event
+in the graph.
 """
 
 from __future__ import annotations
@@ -19,23 +22,23 @@ from torch import Tensor
 
 from contig.history import History
 from contig.models.bases.autoencoder import Autoencoder, AutoencoderOptions
-from contig.models.bases.static import convolutions
+from contig.models.bases.node_inputs import convolutions
 from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
 
-LARGEST_LOG_SIGMA = 10.0  # far beyond it a draw overflows
+LARGEST_LOG_SIGMA = 10.0  # far larger values overflow when sampled
 
 
 @dataclass(frozen=True)
 class VGAEOptions(AutoencoderOptions):
-    """What can be chosen about VGAE."""
+    """Options of VGAE."""
 
-    divergence: float = option(1.0, "weight of the divergence; 1 is the evidence bound", low=0)
+    divergence: float = option(1.0, "weight of the KL divergence; 1 gives the evidence lower bound", low=0)
 
 
 class VGAE(Autoencoder):
-    """See the module's text."""
+    """VGAE: a variational graph autoencoder, scored by inner products."""
 
     name = "vgae"
     options = VGAEOptions
@@ -52,7 +55,7 @@ class VGAE(Autoencoder):
         return mean + torch.randn_like(mean) * log_sigma.exp() if self.training else mean
 
     def distribution(self, x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and logarithm of the spread of each node's vector, each ``[nodes, d]``."""
+        """Return mean and log standard deviation of each node's vector, both ``[nodes, d]``."""
         inner = self.inner(x, edges)
         return self.mean(inner, edges), self.log_sigma(inner, edges).clamp(max=LARGEST_LOG_SIGMA)
 
@@ -64,5 +67,5 @@ class VGAE(Autoencoder):
 
 
 def divergence(mean: Tensor, log_sigma: Tensor) -> Tensor:
-    """``KL(N(mean, sigma^2) | N(0, 1))`` of each row ``[n, d]``, summed over its dimensions."""
+    """Return ``KL(N(mean, sigma^2) | N(0, 1))`` of each row of ``[n, d]``, summed over dimensions."""
     return -0.5 * (1 + 2 * log_sigma - mean.square() - (2 * log_sigma).exp()).sum(dim=1)

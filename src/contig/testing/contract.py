@@ -319,9 +319,8 @@ def _weights(model: Model) -> dict[str, Tensor]:
 
 
 def _tensors(history: History) -> dict[str, Tensor]:
-    """Copy every array of a history, its events included."""
-    parts = {**vars(history), **history.events.columns}
-    return {name: value.clone() for name, value in parts.items() if isinstance(value, Tensor)}
+    """Copy every array of a history."""
+    return {name: array.clone() for name, array in history.saved_arrays().items()}
 
 
 def _same(a: Any, b: Any) -> bool:

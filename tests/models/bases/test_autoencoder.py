@@ -48,9 +48,9 @@ def test_pairs_are_counted_again_when_the_past_has_grown() -> None:
     history = History.from_stream(stream[:8])
     history.grow(6)
     pairs = Pairs(history)
-    assert pairs.cover(history, 8)
-    assert not pairs.cover(history, 9)
-    assert not pairs.cover(History.from_stream(stream), 8)
+    assert pairs.covers(history, 8)
+    assert not pairs.covers(history, 9)
+    assert not pairs.covers(History.from_stream(stream), 8)
 
 
 @pytest.mark.parametrize("name", ["gae", "vgae"])

@@ -18,7 +18,7 @@ from contig.history import History
 from contig.models.bases.walks import (
     Bias,
     learn_vectors,
-    noise_ladder,
+    noise_distribution,
     skip_gram_loss,
     temporal_walks,
     window_pairs,
@@ -136,7 +136,7 @@ def test_the_loss_by_hand() -> None:
 def test_noise_by_how_often_a_node_is_walked_over(power: float, weights: list[int]) -> None:
     walks = torch.tensor([[2, 3, 2, 0], [2, 3, 2, -1]])
     expected = np.cumsum(weights) / np.sum(weights)
-    assert noise_ladder(walks, 5, power).tolist() == pytest.approx(expected.tolist())
+    assert noise_distribution(walks, 5, power).tolist() == pytest.approx(expected.tolist())
 
 
 def test_vectors_of_those_who_walk_together_agree() -> None:

@@ -1,1 +1,1 @@
-"""What several models share."""
+"""Base classes and parts that several models share."""

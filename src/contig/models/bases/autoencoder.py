@@ -1,4 +1,4 @@
-"""Autoencoders of whole graphs: the graph of all pairs that met, renewed every so many events."""
+"""Graph autoencoders over all pairs that interacted so far; the graph is rebuilt every few events."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from torch import Tensor
 from torch.nn.functional import dropout
 
 from contig.history import History
-from contig.models.bases.static import NodeInputs, StaticModel, convolutions, nodes_of
-from contig.models.contract import DataShape
+from contig.models.bases.node_inputs import NodeInputs, convolutions, nodes_of
+from contig.models.contract import DataShape, Model
 from contig.models.state import NodeState
 from contig.options import option
 
 
 class Graph(NamedTuple):
-    """An undirected graph without loops; place 0 is a node of no edges that stands for all such nodes."""
+    """An undirected graph without loops; place 0 stands for every node without edges."""
 
-    nodes: Tensor  # [n] the ids of places 1..n
+    nodes: Tensor  # [n] node ids at places 1..n
     edges: Tensor  # [2, edges] places, each pair in both directions
 
 
 class Pairs:
-    """The distinct pairs of a history, by their first meeting.
+    """The distinct pairs of a history, in the order of their first events.
 
-    Nodes are numbered by their first appearance, from 1. So the graph before any event is the
-    beginning of both lists, and a graph that grows keeps the numbers it had.
+    Nodes get places from 1 in the order of their first events. So the graph before any position is a prefix
+    of both lists, and a growing graph keeps its places.
     """
 
     def __init__(self, history: History) -> None:
@@ -38,18 +38,18 @@ class Pairs:
         first = _first_places((torch.minimum(src, dst) << 32) | torch.maximum(src, dst))
         self.event = event[first]  # [pairs] ascending
         ends = torch.stack([src[first], dst[first]], dim=1).flatten()
-        self.joined = _first_places(ends)  # [nodes] ascending places in the list of ends
+        self.joined = _first_places(ends)  # [nodes] ascending positions in ends
         self.nodes = ends[self.joined]
         self.place = ends.new_zeros(history.num_nodes)
         self.place[self.nodes] = torch.arange(1, len(self.nodes) + 1, device=ends.device)
         self.ends = self.place[ends].view(-1, 2)
 
-    def cover(self, history: History, position: int) -> bool:
-        """Whether these pairs are all that the history holds before a position."""
+    def covers(self, history: History, position: int) -> bool:
+        """Whether these are all pairs of this history before a position."""
         return self.history is history and position <= self.count
 
     def graph(self, position: int) -> Graph:
-        """The graph of the events before a position."""
+        """Build the graph of the events before a position."""
         pairs = int(torch.searchsorted(self.event, position))
         nodes = int(torch.searchsorted(self.joined, 2 * pairs))
         ends = self.ends[:pairs]
@@ -57,7 +57,7 @@ class Pairs:
         return Graph(self.nodes[:nodes], torch.cat([ends, ends.flip(0)], dim=1))
 
     def places(self, nodes: Tensor, graph: Graph) -> Tensor:
-        """Where nodes stand in a graph; 0 for those that are not in it."""
+        """Return the places of nodes in a graph; 0 for nodes that are not in it."""
         inside = nodes < len(self.place)
         if not len(self.place):
             return torch.zeros_like(nodes)
@@ -66,7 +66,7 @@ class Pairs:
 
 
 def _first_places(values: Tensor) -> Tensor:
-    """Where each distinct value stands for the first time, ascending."""
+    """Return the position of the first occurrence of each distinct value, ascending."""
     distinct, code = torch.unique(values, return_inverse=True)
     places = torch.arange(len(values), device=values.device)
     first = torch.full_like(distinct, len(values)).scatter_reduce(0, code, places, "amin")
@@ -75,20 +75,19 @@ def _first_places(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class AutoencoderOptions:
-    """What can be chosen about an autoencoder."""
+    """Options of an autoencoder."""
 
     dim: int = option(64, "width of embeddings", low=1)
-    hidden: int = option(128, "width of the first convolution, and of learned inputs", low=1)
+    hidden: int = option(128, "width of the first convolution and of learned inputs", low=1)
     dropout: float = option(0.1, "dropout before each convolution", low=0, below=1)
-    refresh: int = option(200, "events after which the graph is renewed", low=1)
+    refresh: int = option(200, "events after which the graph is rebuilt", low=1)
 
 
-class Autoencoder(StaticModel):
-    """A model that encodes the whole graph of the pairs before ``as_of`` and scores by inner products.
+class Autoencoder(Model):
+    """A model that encodes the graph of all pairs before ``as_of`` and scores by inner products.
 
-    The graph is that of the events before the last multiple of ``refresh`` before ``as_of``: the pairs
-    that are asked about are never among its edges, unless they met before. While weights stand still a
-    graph is encoded once.
+    The graph holds the events before the last multiple of ``refresh`` before ``as_of``, so a queried pair is
+    an edge only if it interacted earlier. As long as the weights stay the same, a graph is encoded once.
     """
 
     inductive = False
@@ -107,11 +106,11 @@ class Autoencoder(StaticModel):
         """Embeddings ``[nodes, d]`` from inputs ``[nodes, width]`` and edges ``[2, edges]``."""
 
     def inner(self, x: Tensor, edges: Tensor) -> Tensor:
-        """What comes of the first convolution, ``[nodes, hidden]``."""
+        """Apply the first convolution, ``[nodes, hidden]``."""
         return self._drop(torch.relu(self.first(self._drop(x), edges)))
 
     def train(self, mode: bool = True) -> Self:
-        self._kept = None  # whatever is done in training changes the weights
+        self._kept = None  # training changes the weights
         return super().train(mode)
 
     def prepare(self, history: History) -> None:
@@ -124,18 +123,15 @@ class Autoencoder(StaticModel):
         graph = pairs.graph(position)
         return self._encoded(pairs, position, graph)[pairs.places(nodes, graph)]
 
-    def score(self, src: Tensor, dst: Tensor) -> Tensor:
-        return (src * dst).sum(-1)
-
     def _past(self, history: History, as_of: Tensor) -> tuple[Pairs, int]:
-        """The pairs of a history, and the position up to which they count at a time."""
+        """Return the pairs of a history, and the position before which they count at ``as_of``."""
         position = int(history.events.count_before(as_of.reshape(1))) // self.opt.refresh * self.opt.refresh
-        if self._pairs is None or not self._pairs.cover(history, position):
+        if self._pairs is None or not self._pairs.covers(history, position):
             self._pairs = Pairs(history)
         return self._pairs, position
 
     def _inputs(self, graph: Graph) -> Tensor:
-        """The input vectors of places 0..n."""
+        """Return the input vectors of places 0..n."""
         rows = self.inputs.rows(graph.nodes, torch.ones_like(graph.nodes, dtype=torch.bool))
         vectors: Tensor = self.inputs(torch.cat([rows.new_zeros(1), rows]))
         return vectors
@@ -143,8 +139,8 @@ class Autoencoder(StaticModel):
     def _encoded(self, pairs: Pairs, position: int, graph: Graph) -> Tensor:
         if self.training or torch.is_grad_enabled():
             return self.encode(self._inputs(graph), graph.edges)
-        # weights change by being loaded or written to, which torch counts, and by training, after which
-        # ``train`` or ``eval`` is called
+        # torch counts in-place changes of the weights, as loading makes them; training is followed by a
+        # call of ``train`` or ``eval``
         key = (position, *((p.data_ptr(), p._version) for p in self.parameters()))
         if self._kept is None or self._kept[0] is not pairs or self._kept[1] != key:
             self._kept = (pairs, key, self.encode(self._inputs(graph), graph.edges))

@@ -1,4 +1,4 @@
-"""What models that embed events have in common: features, time encoding, a decoder, a readout."""
+"""Parts of models that read events: features, a time encoding, a pair decoder, an attention readout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contig.models.contract import DataShape, Model
 
 
 class EventModel(Model):
-    """A model with a time encoding and a pair decoder that reads event and node features."""
+    """A model with a time encoding and a pair decoder, which reads event and node features."""
 
     fixed_shapes: bool = True  # a promise to contig.streaming.capture
 
@@ -33,30 +33,30 @@ class EventModel(Model):
         return self.decoder.all_pairs(src, dst)
 
     def event_features(self, history: History, event: Tensor) -> Tensor:
-        """The features of events ``[n]`` as ``[n, width]``; of width 0 where the stream has none."""
+        """Return the features ``[n, width]`` of events ``[n]``; the width is 0 if there are none."""
         return self.feature_rows(history, event.unsqueeze(1)).gather().squeeze(1)
 
     def feature_rows(self, history: History, event: Tensor) -> LazyRows:
-        """The features of events ``[n, k]``."""
+        """Return the features of events ``[n, k]``."""
         if self.edge_width and history.num_events:
             return LazyRows(history.events["features"], event)
         return LazyRows(torch.zeros((1, self.edge_width), device=event.device), torch.zeros_like(event))
 
     def features_of(self, nodes: Tensor) -> Tensor:
-        """The nodes' own features, zeros for nodes that came after they were given."""
+        """Return the features of nodes; zeros for nodes that appeared after training."""
         if self.node_features is None:
             return torch.zeros((len(nodes), 0), device=nodes.device)
         known = nodes < len(self.node_features)
         return self.node_features[torch.where(known, nodes, 0)] * known.unsqueeze(1)
 
     def time_now(self) -> Tensor:
-        """``Phi(0)`` ``[1, time_dim]``: the time encoding of every query itself."""
+        """Return ``Phi(0)`` ``[1, time_dim]``, the time encoding of the query itself."""
         encoded: Tensor = self.phi(torch.zeros(1, device=self.device))
         return encoded
 
 
 class AttentionReadout(nn.Module):
-    """From vectors to embeddings: attention over the last events, then a two-layer perceptron."""
+    """Attention over the last events of a node, then a two-layer perceptron."""
 
     def __init__(self, dim: int, time_dim: int, edge_width: int, *, heads: int, dropout: float) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class AttentionReadout(nn.Module):
         ages: Tensor,
         mask: Tensor,
     ) -> Tensor:
-        """Own vectors ``[q, d]`` and the neighbours' parts ``[q, k, ...]`` to embeddings ``[q, d]``."""
+        """Map the nodes' vectors ``[q, d]`` and their neighbors' ``[q, k, ...]`` to embeddings ``[q, d]``."""
         attended = self.attention(own, query_time, (theirs, features, LazyRows.of(ages)), mask)
         merged: Tensor = self.merge(torch.cat([attended, own], dim=1))
         return merged

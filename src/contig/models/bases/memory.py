@@ -1,8 +1,7 @@
-"""What models that remember have in common: a vector per node, moved by its latest event.
+"""Models with a memory: a vector per node that its events update.
 
-The latest event of a node is not taken into its vector at once but kept as a number and encoded again
-at the node's next appearance: that is how gradients reach the weights that take it in, although the
-stored vectors carry none.
+A node's latest event is stored by its position and enters the vector only when the node is read
+next. So gradients reach the weights of the update, although the stored vectors carry none.
 """
 
 from __future__ import annotations
@@ -24,19 +23,19 @@ from contig.models.state import NodeState
 
 
 class Latest(NamedTuple):
-    """A node's latest observed event, each ``[nodes]``."""
+    """The latest observed event of each node; every field is ``[nodes]``."""
 
     exists: Tensor
-    partner: Tensor  # the node itself where there is none
-    event: Tensor  # 0 where there is none
-    time: Tensor  # 0 where there is none
+    partner: Tensor  # the node itself if there is no event
+    event: Tensor  # 0 if there is none
+    time: Tensor  # 0 if there is none
 
 
 class MemoryModel(EventModel):
-    """Keeps ``h`` (a vector) and ``last`` (the number of the latest event) for every node.
+    """Stores ``h`` (a vector) and ``last`` (the position of the latest event) per node.
 
-    A subclass says with ``updated`` where a node's vector stands at a time; after a batch the
-    vectors of its nodes are set to that and their latest events to those of the batch.
+    A subclass defines ``updated``, the vector with the latest event applied. ``observe`` stores that
+    vector for the nodes of a batch and sets their latest events to those of the batch.
     """
 
     def blank(self) -> Mapping[str, Tensor]:
@@ -44,7 +43,7 @@ class MemoryModel(EventModel):
 
     @abstractmethod
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
-        """Where the vectors of nodes stand at ``as_of``, their latest events taken in ``[nodes, d]``."""
+        """Return the vectors ``[nodes, d]`` at ``as_of``, with the nodes' latest events applied."""
 
     @torch.no_grad()
     def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
@@ -52,13 +51,13 @@ class MemoryModel(EventModel):
             return
         ends = torch.cat([batch.src, batch.dst])
         nodes = mentioned(ends, state.num_nodes)
-        state["h"][nodes] = self.updated(state, history, nodes, batch.t[0])  # named twice, same row twice
+        state["h"][nodes] = self.updated(state, history, nodes, batch.t[0])  # repeated nodes get equal rows
         if "before_last" in state.rows:
             state["before_last"][nodes] = state["last"][nodes]
         state["last"].scatter_reduce_(0, ends, batch.event.repeat(2), "amax")
 
     def latest(self, state: NodeState, history: History, nodes: Tensor) -> Latest:
-        """Each node's latest observed event."""
+        """Look up the latest observed event of each node."""
         last = state["last"][nodes]
         exists = last >= 0
         event = last.clamp(min=0)
@@ -70,17 +69,17 @@ class MemoryModel(EventModel):
 
 
 class RecurrentMemory(MemoryModel):
-    """A memory moved by a recurrent cell, as in TGN.
+    """A memory that a recurrent cell updates, as in TGN.
 
-    Besides the latest event it keeps the last one that the vector has taken in (``before_last``, the
-    latest of the batches before): the interval between the two is part of the message.
+    It also stores ``before_last``, the last event that the vector contains: the interval from there to the
+    latest event is part of the message.
     """
 
     def blank(self) -> Mapping[str, Tensor]:
         return {**super().blank(), "before_last": torch.tensor(-1)}
 
     def interval(self, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
-        """Time from the last event in each node's vector to its latest, as float32; 0 where none is in it."""
+        """Return the time from ``before_last`` to the latest event as float32; 0 without ``before_last``."""
         before = state["before_last"][nodes]
         if not history.num_events:
             return torch.zeros(len(nodes), device=nodes.device)
@@ -90,19 +89,19 @@ class RecurrentMemory(MemoryModel):
     def message(
         self, state: NodeState, history: History, nodes: Tensor, latest: Latest, *others: Tensor
     ) -> list[Tensor]:
-        """``[others | f | Phi(interval) | x]`` in parts: what the latest event tells a node."""
+        """Return the message of the latest event, ``[others | f | Phi(interval) | x]``, in parts."""
         interval = self.interval(state, history, nodes, latest)
         features = self.event_features(history, latest.event)
         return [*others, features, self.phi(interval), self.features_of(nodes)]
 
 
 class PacedMemory(RecurrentMemory):
-    """A recurrent memory that counts intervals in events of the whole stream, and reads their logarithm.
+    """A recurrent memory that measures intervals in events of the whole stream, on a logarithmic scale.
 
-    For vectors that rest between events and are nearly all that is known of a node, as in JODIE and
-    DyRep. Measured in seconds, when a stream slows down those who are still active look idle beside
-    those who fell silent while it was busy, and what was learned turns around; by the stream's own
-    pace, the time in which a point process has a constant total rate, it holds on.
+    For models whose vectors are constant between events and nearly all they know about a node, as in JODIE
+    and DyRep. In seconds, the intervals of active nodes grow when a stream slows down, until they look like
+    those of idle nodes in its busy time, and what was learned misleads. Counted in events, the scale on
+    which a point process has a constant total rate, intervals keep their meaning.
     """
 
     def __init__(self, dim: int, time_dim: int, data: DataShape) -> None:
@@ -110,23 +109,23 @@ class PacedMemory(RecurrentMemory):
         self.phi = LogTimeEncoding(time_dim)
 
     def interval(self, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
-        """Events from the last one in each node's vector to its latest, as float32; 0 where none is in it."""
+        """Return the number of events from ``before_last`` to the latest; 0 without ``before_last``."""
         before = state["before_last"][nodes]
         return torch.where(before >= 0, elapsed(latest.event, before), 0.0)
 
 
 class AttentiveMemory(MemoryModel):
-    """A memory read by attention over the last ``neighbors`` events, as in TGN and ConTIG."""
+    """A memory that is read by attention over the last ``neighbors`` events, as in TGN and ConTIG."""
 
     neighbors: int
     readout: AttentionReadout
 
     def query_time(self, times: Tensor) -> Tensor:
-        """The time encoding of the query itself, ``[1 or queries, time_dim]``."""
+        """Return the time encoding of the query itself, ``[1 or queries, time_dim]``."""
         return self.time_now()
 
     def nodes_read(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
-        """The nodes ``[queries, 1 + k]`` whose vectors ``embed`` computes (``contig.streaming.packing``)."""
+        """Return the nodes ``[queries, 1 + k]`` that ``embed`` reads (for ``contig.streaming.packing``)."""
         near = history.before(nodes, times, self.neighbors)
         return torch.cat([nodes.unsqueeze(1), near.node], dim=1)
 

@@ -1,4 +1,4 @@
-"""Graph networks over sampled neighbourhoods: two layers, each over the last events of a node."""
+"""Graph networks over sampled neighborhoods: two layers, each over the last events of a node."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from torch.nn.functional import dropout
 from contig.history import History, Neighbors
 from contig.layers import PairDecoder
 from contig.layers.unique import distinct
-from contig.models.bases.static import NodeInputs, StaticModel, nodes_of
-from contig.models.contract import DataShape
+from contig.models.bases.node_inputs import NodeInputs, nodes_of
+from contig.models.contract import DataShape, Model
 from contig.models.state import NodeState
 
 
 class Edges(NamedTuple):
-    """What a layer sums over: rows of its sources, rows of its targets, and the event between them."""
+    """The edges that a layer sums over: rows of sources, rows of targets, and the events between them."""
 
     source: Tensor  # [edges]
     target: Tensor  # [edges]
     event: Tensor  # [edges]
 
 
-class SampledModel(StaticModel):
-    """Two layers over the last ``k`` events before the query's time, of a node and of its neighbours."""
+class SampledModel(Model):
+    """Two layers over the last ``neighbors`` events before the query, of a node and of its neighbors."""
 
     def __init__(self, dim: int, neighbors: int, dropout: float, data: DataShape) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class SampledModel(StaticModel):
 
     @abstractmethod
     def layer(self, index: int, history: History, x: Tensor, own: Tensor, edges: Edges) -> Tensor:
-        """Layer ``index`` at targets, whose own vectors are rows ``own`` of the sources' ``x``."""
+        """Apply layer ``index``; the targets' own vectors are rows ``own`` of the sources' ``x``."""
 
     def prepare(self, history: History) -> None:
         self.inputs.learn_only(nodes_of(history))
@@ -50,7 +50,7 @@ class SampledModel(StaticModel):
     ) -> Tensor:
         near = history.before(nodes, times, self.neighbors)
         query, _ = near.mask.nonzero(as_tuple=True)
-        # The first layer is needed at the queries and at their neighbours, all at the query's own time.
+        # the first layer is needed for the queries and their neighbors, all at the time of the query
         reached = torch.cat([nodes, near.node[near.mask]])
         far = history.before(reached, torch.cat([times, times[query]]), self.neighbors)
         inner = self._first(history, reached, far)
@@ -64,7 +64,7 @@ class SampledModel(StaticModel):
         own = self.inputs.rows(reached, far.mask[:, 0])
         theirs = far.node[far.mask]
         rows = torch.cat([own, self.inputs.rows(theirs, torch.ones_like(theirs, dtype=torch.bool))])
-        # the same few nodes turn up again and again: compute their inputs once
+        # the same few nodes appear again and again: compute their inputs once
         found, place = distinct(rows, 1 + len(self.inputs.known))
         edges = Edges(place[len(own) :], target, far.event[far.mask])
         return self.layer(0, history, self._drop(self.inputs(found)), place[: len(own)], edges)

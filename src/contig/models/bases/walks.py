@@ -1,4 +1,4 @@
-"""Random walks that move forward in time, and vectors learned from who is near whom on them."""
+"""Random walks forward in time, and vectors learned from them by skip-gram."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Bias = Literal["uniform", "linear"]
 def temporal_walks(
     history: History, count: int, length: int, start: Bias = "uniform", step: Bias = "uniform"
 ) -> Tensor:
-    """``count`` walks of up to ``length`` nodes ``[count, length]``, filled up with -1 where they end early.
+    """Draw ``count`` walks of up to ``length`` nodes, ``[count, length]``; shorter ones are padded with -1.
 
-    A walk begins with an event, in either direction, and every next event is strictly later than the
-    one before. ``start`` chooses the first event: ``linear`` prefers late ones, the ``r``-th of all with
-    weight ``r``. ``step`` chooses among a node's later events: ``linear`` prefers the soonest, the
-    ``r``-th of ``m`` with weight ``m - r + 1``. Draws come from torch's own generator.
+    A walk starts with an event, in either direction, and every next event is strictly later than the one
+    before. ``start`` selects the first event: ``linear`` prefers late ones, the ``r``-th with weight ``r``.
+    ``step`` selects among a node's ``m`` later events: ``linear`` prefers the next ones, the ``r``-th with
+    weight ``m - r + 1``. Draws come from torch's global generator.
     """
     events = history.event_indices()
     first = events[_draw(torch.full((count,), len(events), device=history.device), start)]
@@ -46,35 +46,35 @@ def temporal_walks(
 
 
 def _draw(sizes: Tensor, bias: Bias, late: bool = True) -> Tensor:
-    """A number below each size; ``linear`` with weights 1, 2, ... up (or down where not ``late``)."""
-    luck = torch.rand(len(sizes), dtype=torch.float64, device=sizes.device)
+    """Draw an integer below each size; ``linear`` has weights 1, 2, ... (descending unless ``late``)."""
+    uniform = torch.rand(len(sizes), dtype=torch.float64, device=sizes.device)
     if bias == "uniform":
-        return (luck * sizes).long()
-    # the first r + 1 of n weights sum up to (r + 1) (r + 2) / 2; where that passes the luck's share is r
-    share = luck * sizes * (sizes + 1)
+        return (uniform * sizes).long()
+    # inverse transform: the first r + 1 of n weights sum to (r + 1) (r + 2) / 2
+    share = uniform * sizes * (sizes + 1)
     drawn = ((torch.sqrt(4 * share + 1) - 1) / 2).long().clamp(max=sizes - 1)
     return drawn if late else sizes - 1 - drawn
 
 
 def _just_after(times: Tensor) -> Tensor:
-    """The times before which lies exactly what happened up to these."""
+    """Return times that are later than these, but not later than any larger time."""
     if times.dtype.is_floating_point:
         return torch.nextafter(times, times.new_tensor(torch.inf))
     return times + 1
 
 
 def window_pairs(walks: Tensor, window: int) -> Tensor:
-    """Every ``(node, other)`` at most ``window`` steps apart on a walk, in both directions ``[pairs, 2]``."""
+    """Return every ``(node, other)`` at most ``window`` steps apart on a walk, both ways, ``[pairs, 2]``."""
     found = []
     for apart in range(1, min(window, walks.shape[1] - 1) + 1):
         both = torch.stack([walks[:, :-apart], walks[:, apart:]], dim=-1).flatten(0, 1)
-        both = both[both[:, 1] >= 0]  # a walk that has ended does not go on
+        both = both[both[:, 1] >= 0]  # padding
         found += [both, both.flip(1)]
     return torch.cat(found)
 
 
 def skip_gram_loss(node: Tensor, other: Tensor, noise: Tensor) -> Tensor:
-    """``-log sig(node . other) - sum log sig(-node . noise)``, the mean over pairs.
+    """Return ``-log sig(node . other) - sum log sig(-node . noise)``, averaged over pairs.
 
     ``node`` and ``other`` are ``[pairs, d]``, ``noise`` is ``[pairs, negatives, d]``.
     """
@@ -83,10 +83,10 @@ def skip_gram_loss(node: Tensor, other: Tensor, noise: Tensor) -> Tensor:
     return -(near + far).mean()
 
 
-def noise_ladder(walks: Tensor, num_nodes: int, power: float) -> Tensor:
-    """Where each node ends on the way from 0 to 1, its share a power of how often it is walked over."""
-    often = torch.bincount(walks[walks >= 0], minlength=num_nodes).double()
-    share = torch.where(often > 0, often**power, 0)
+def noise_distribution(walks: Tensor, num_nodes: int, power: float) -> Tensor:
+    """Return the cumulative distribution of nodes: proportional to a power of their visits."""
+    visits = torch.bincount(walks[walks >= 0], minlength=num_nodes).double()
+    share = torch.where(visits > 0, visits**power, 0)
     return share.cumsum(0) / share.sum()
 
 
@@ -101,20 +101,21 @@ def learn_vectors(
     lr: float,
     at_once: int,
 ) -> Tensor:
-    """Skip-gram with negative sampling: ``vectors`` ``[nodes, d]`` moved so that those near on walks agree.
+    """Train ``vectors`` ``[nodes, d]`` by skip-gram with negative sampling, so that neighbors on walks agree.
 
-    Noise is drawn by a ``power`` of how often a node is walked over. Adam, ``at_once`` walks a step.
+    Negatives are drawn in proportion to a ``power`` of a node's visits. Each step of Adam takes ``at_once``
+    walks.
     """
     own = vectors.clone().requires_grad_()
     context = torch.zeros_like(vectors, requires_grad=True)
-    ladder = noise_ladder(walks, len(vectors), power)
+    distribution = noise_distribution(walks, len(vectors), power)
     optimizer = torch.optim.Adam([own, context], lr=lr)
     with torch.enable_grad():
         for _ in range(passes):
             for part in walks[torch.randperm(len(walks), device=walks.device)].split(at_once):
                 pairs = window_pairs(part, window)
-                luck = torch.rand((len(pairs), negatives), dtype=torch.float64, device=walks.device)
-                noise = torch.searchsorted(ladder, luck).clamp(max=len(ladder) - 1)
+                uniform = torch.rand((len(pairs), negatives), dtype=torch.float64, device=walks.device)
+                noise = torch.searchsorted(distribution, uniform).clamp(max=len(vectors) - 1)
                 loss = skip_gram_loss(own[pairs[:, 0]], context[pairs[:, 1]], context[noise])
                 optimizer.zero_grad()
                 loss.backward()

@@ -1,8 +1,8 @@
 """EdgeBank: pairs that interacted before will interact again.
 
-Poursafaei et al., "Towards better evaluation for dynamic link prediction" (2022): the score is 1 for a pair
-with an event strictly before the query's time, else 0. With ``window`` the event must lie within that time
-before the query.
+Poursafaei et al., "Towards better evaluation for dynamic link prediction" (2022): the score is 1
+for a pair with an event strictly before the query's time, else 0. With ``window`` the event must
+lie within that time before the query.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Popularity: destinations with many events will get more, from any source.
 
-The score of a destination is the number of its events, on either side, strictly before the query's time; with
-``window`` only those within that time before the query count. The source does not matter, so the margin of a
-model over this heuristic is what it knows about the pair.
+The score of a destination is the number of its events, on either side, strictly before the query's
+time; with ``window`` only those within that time before the query count. The source does not
+matter, so the margin of a model over this heuristic is what it knows about the pair.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from support.problems import random_stream, shape_of, stream_of, tiny
 from contig.errors import ConfigError
 from contig.history import History
 from contig.models import DataShape
-from contig.models.bases.static import NodeInputs, nodes_of
+from contig.models.bases.node_inputs import NodeInputs, nodes_of
 
 BORROWED = ["gae", "vgae", "graphsage", "gat"]
 
