@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 from support.commands import COLUMNS, SET, START, Answer
@@ -61,3 +63,27 @@ def run(visits: Path, tmp_path_factory: pytest.TempPathFactory, light: None) -> 
     command = ["train", visits, *COLUMNS, "--bipartite", "--out", out, "--epochs", 2, "--seed", 4, *SET]
     assert Answer(*command).code == 0
     return out
+
+
+@pytest.fixture
+def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty working directory, no data directory, an empty cache, no network, a wide terminal."""
+    monkeypatch.delenv("CONTIG_DATA", raising=False)
+    monkeypatch.delenv("CONTIG_DEBUG", raising=False)
+    for name in ("http_proxy", "https_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("CONTIG_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "100")
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def five_visits(isolated: Path) -> Path:
+    """Five events in time order, with a column that is not used."""
+    table = {"src": list("abaeb"), "dst": list("xyyxy"), "t": [3, 10, 10, 21, 40]}
+    more = {"label": [0, 0, 1, 0, 0], "f1": [1.0] * 5, "mood": ["ok"] * 5}
+    pq.write_table(pa.table({**table, **more}), isolated / "visits.parquet")
+    return isolated / "visits.parquet"

@@ -1,12 +1,76 @@
 from __future__ import annotations
 
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from support.commands import Answer
 from typer.main import get_command
 
-from contig.cli import app
+from contig import __version__
+from contig.cli import app, console, data
 
+pytestmark = pytest.mark.usefixtures("isolated")
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
+
+
+def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "contig", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=os.environ | environment,
+    )
+
+
+def test_an_unknown_name_gets_a_suggestion() -> None:
+    done = program("inspect", "wikipedai", "--json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: Unknown dataset 'wikipedai'. Did you mean 'wikipedia'?")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_traceback_is_shown_in_debug_mode() -> None:
+    done = program("inspect", "wikipedai", CONTIG_DEBUG="1")
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "ConfigError: Unknown dataset 'wikipedai'" in done.stderr
+
+
+def test_unknown_options_are_rejected(five_visits: Path) -> None:
+    answer = Answer("inspect", five_visits, "--jsno")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--jsno" in answer.err
+
+
+def test_success_exits_with_0(five_visits: Path) -> None:
+    done = program("inspect", str(five_visits), "--json")
+    assert (done.returncode, json.loads(done.stdout)["nodes"]) == (0, 5)
+
+
+def test_an_interrupt_exits_with_130(five_visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(data, "read_stream", interrupt)
+    answer = Answer("inspect", five_visits)
+    assert (answer.code, answer.out, answer.err) == (130, "", "error: interrupted\n")
+
+
+def test_a_long_message_stays_on_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    path = f"/{'very-long-folder/' * 12}events[1].csv"
+    console.error(f"{path}: [bold]not markup[/bold]")
+    assert capsys.readouterr().err == f"error: {path}: [bold]not markup[/bold]\n"
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert Answer("--version").out == f"contig {__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -15,3 +79,31 @@ def test_every_command_has_help_and_examples(command: str) -> None:
     assert answer.code == 0
     assert "Examples" in answer.out
     assert answer.out.count(f"contig {command}") >= 2
+
+
+def test_the_main_help_has_examples() -> None:
+    assert "contig datasets" in Answer("--help").out.partition("Examples")[2]
+
+
+@pytest.mark.parametrize("command", ["inspect", "datasets"])
+def test_help_loads_no_heavy_package(command: str) -> None:
+    code = (
+        "import sys, contig.cli\n"
+        f"try: contig.cli.app(['{command}', '--help'])\n"
+        "except SystemExit: print(*sys.modules, file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert {"contig", "typer"} <= loaded
+    assert (
+        loaded & {"torch", "matplotlib", "sklearn", "scipy", "pyarrow", "numba", "pandas", "numpy"} == set()
+    )
+
+
+def test_log_handlers_are_removed_after_a_command(five_visits: Path) -> None:
+    log = logging.getLogger("contig")
+    before = log.level, list(log.handlers)
+    assert "ignored 1 column" in Answer("inspect", five_visits).err
+    assert (log.level, list(log.handlers)) == before

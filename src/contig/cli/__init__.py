@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from contig import __version__
-from contig.cli import bench, console, data, evaluate, models, training
+from contig.cli import bench, console, datasets, evaluate, inspect, models, training
 from contig.cli import compare as experiments
 from contig.cli import queries as answers
 from contig.cli import reproduce as reproductions
@@ -54,7 +54,8 @@ app = typer.Typer(
         ("contig recommend runs/first --node 7", "and ask what was learned"),
     ),
 )
-app.add_typer(data.app)
+app.add_typer(inspect.app)
+app.add_typer(datasets.app)
 app.add_typer(training.app)
 app.add_typer(evaluate.app)
 app.add_typer(answers.app)

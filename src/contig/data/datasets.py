@@ -28,6 +28,7 @@ from contig.data.columns import frozen
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions
 from contig.data.readers import read_events, require_features
+from contig.data.validation import feature_matrix
 from contig.errors import ConfigError, DataError, unknown
 
 log = logging.getLogger("contig")
@@ -210,7 +211,7 @@ def _companion_features(path: Path, events: int) -> NDArray[np.float32]:
         ) from error
     if len(rows) != events:
         raise DataError(f"{path}: {len(rows):,} rows for {events:,} events; it belongs to another file.")
-    return frozen(rows.reshape(events, -1).astype(np.float32))
+    return frozen(feature_matrix(rows.reshape(events, -1), str(path)))
 
 
 def _differences(dataset: Dataset, stream: EventStream) -> list[str]:

@@ -1,0 +1,102 @@
+"""The command ``datasets``: what can be used by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import typer
+
+from contig.cli import console
+from contig.cli.data import DataDir, Json
+from contig.errors import ConfigError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from contig.data.catalogue import Dataset
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig datasets", "all datasets, and which are on this machine"),
+        ("contig datasets --data-dir streams", "look in this directory"),
+        ("contig inspect synthetic:5000", "use a name wherever a file is expected"),
+    )
+)
+def datasets(data_dir: DataDir = None, json: Json = False) -> None:
+    """List the datasets that can be used by name, and where they are."""
+    entries = list(_entries(data_dir))
+    if json:
+        console.print_json([entry.as_dict() for entry in entries])
+    else:
+        console.out().print(_listing(entries), soft_wrap=True)
+
+
+class _Entry(NamedTuple):
+    """A dataset, its file on this machine if there is one, and where that is."""
+
+    dataset: Dataset
+    path: Path | None
+    place: Literal["generated", "missing", "cache", "directory"]
+
+    def as_dict(self) -> dict[str, Any]:
+        names = ("name", "description", "events", "nodes", "bipartite", "edge_width", "labels")
+        facts = {name: getattr(self.dataset, name) for name in names}
+        place = {"place": self.place, "path": None if self.path is None else str(self.path)}
+        return {**facts, **place, "url": self.dataset.url, "source": self.dataset.source}
+
+    def status(self) -> tuple[str, str]:
+        """Return where the dataset is, and the style to print it in."""
+        if self.place == "missing":
+            how = "downloaded when used" if self.dataset.url else "must be obtained manually"
+            return f"not on this machine; {how}", "yellow"
+        if self.place == "generated":
+            return "generated when used", "green"
+        return f"{'cached' if self.place == 'cache' else 'found'}: {self.path}", "green"
+
+
+def _entries(data_dir: Path | None) -> Iterator[_Entry]:
+    """Describe every dataset; one that an installed package fails to provide is reported and skipped."""
+    from contig.data.catalogue import DATASETS
+    from contig.data.datasets import cache_dir, find_dataset
+
+    for name in DATASETS:
+        try:
+            dataset = DATASETS[name]
+        except ConfigError as error:
+            console.notice(str(error))
+            continue
+        path = find_dataset(name, data_dir)
+        if dataset.filename is None:
+            yield _Entry(dataset, None, "generated")
+        elif path is None:
+            yield _Entry(dataset, None, "missing")
+        else:
+            yield _Entry(dataset, path, "cache" if path.parent == cache_dir() else "directory")
+
+
+def _listing(entries: Sequence[_Entry]) -> Text:
+    """A line of numbers for each dataset, then what and where it is; paths are not wrapped, to be copied."""
+    from rich.text import Text
+
+    lines = [Text(f"{'name':<12}{'events':>11}{'nodes':>9}{'features':>10}  labels", style="cyan")]
+    for entry in entries:
+        dataset = entry.dataset
+        counts = f"{_count(dataset.events):>11}{_count(dataset.nodes):>9}{dataset.edge_width or '-':>10}"
+        labels = "  yes" if dataset.labels else "  no"
+        lines += [
+            Text(),
+            Text.assemble((f"{dataset.name:<12}", "bold"), counts, labels),
+            Text(f"  {dataset.description}"),
+            Text.assemble("  ", entry.status()),
+            Text(f"  {dataset.url or dataset.source}", style="dim"),
+        ]
+    return Text("\n").join(lines)
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"

@@ -1,0 +1,189 @@
+"""The command ``inspect``: a summary of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contig.cli import console, data
+from contig.data.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from contig.data.clock import TimeSpan
+    from contig.data.summary import Part, Summary
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog=console.examples(
+        ("contig inspect wikipedia", "a dataset"),
+        ("contig inspect visits.csv --src who --dst page --time when", "name the columns"),
+        ("contig inspect log.csv --src 0 --dst 1 --time 4", "a file without a header"),
+        ("contig inspect events.parquet --plot events.png", "with a figure"),
+        ("contig inspect events.parquet --json", "as JSON"),
+    )
+)
+@data.reads_events
+def inspect(
+    file: data.File,
+    reading: ReadOptions,
+    json: data.Json = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="PATH.png", help="Save a figure of the stream (png, svg or pdf)."),
+    ] = None,
+) -> None:
+    """Summarise a dataset: its size, times, nodes, split, intervals and labels."""
+    if plot is not None:
+        from contig import plots
+
+        plots.check_target(plot)
+    stream = data.read_stream(file, reading)
+    from contig.data.summary import summarise
+
+    with console.status(f"summarising {file}"):
+        summary = summarise(stream)
+    if plot is not None:
+        with console.status(f"drawing {plot}"):
+            plots.save(plots.overview(stream, summary, Path(file).name), plot)
+    if json:
+        console.print_json(summary.as_dict())
+    else:
+        for block in _blocks(summary, Path(file).name):
+            console.out().print(block)
+    if plot is not None:
+        console.notice(f"figure saved to {plot}")
+
+
+def _blocks(summary: Summary, name: str) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    yield Text(f"\n{name}\n", style="bold")
+    yield _facts(summary)
+    yield _split(summary)
+    yield _intervals(summary)
+    yield _degrees(summary)
+
+
+def _facts(summary: Summary) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="cyan", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, text in {
+        "events": f"{summary.events:,}",
+        "nodes": _nodes(summary),
+        "time": _span(summary.time),
+        "ties": _ties(summary),
+        "repeats": f"{_share(summary.repeats.ratio)} of the events repeat a pair; "
+        f"{summary.repeats.pairs:,} distinct pairs",
+        "features": _features(summary),
+        "labels": _labels(summary),
+        "ids": _ids(summary),
+    }.items():
+        facts.add_row(f"  {name}", Text(text))
+    return facts
+
+
+def _nodes(summary: Summary) -> str:
+    sources, destinations = f"{summary.sources:,} sources", f"{summary.destinations:,} destinations"
+    if summary.bipartite:
+        return f"{summary.nodes:,} = {sources} + {destinations} (bipartite)"
+    return f"{summary.nodes:,}: {sources}, {destinations}, {summary.both:,} of them both (not bipartite)"
+
+
+def _span(time: TimeSpan) -> str:
+    from contig.data.clock import duration
+
+    span = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
+    if time.unix is None:
+        return f"{span}, taken as seconds"
+    return f"{span}; read as Unix {time.unix}, {time} (UTC)"
+
+
+def _time(time: TimeSpan, t: float) -> str:
+    """Return a date if the times look like dates, else the time since the first event."""
+    from contig.data.clock import duration
+
+    if time.unix is None:
+        return duration((t - time.first) / time.per_second)
+    return time.describe(t)
+
+
+def _ties(summary: Summary) -> str:
+    ties = summary.ties
+    share = _share(ties.events / summary.events)
+    most = f", at most {ties.largest_group:,} at once" if ties.events else ""
+    return f"{ties.events:,} events ({share}) share their time{most}; {ties.distinct_times:,} distinct times"
+
+
+def _features(summary: Summary) -> str:
+    widths = {"event": summary.features.edge, "node": summary.features.node}
+    return ", ".join(f"{width:,} per {what}" for what, width in widths.items() if width) or "none"
+
+
+def _labels(summary: Summary, most: int = 8) -> str:
+    if summary.labels is None:
+        return "none"
+    shown = [f"{count:,} of class {name}" for name, count in list(summary.labels.items())[:most]]
+    more = len(summary.labels) - most
+    return ", ".join(shown) + (f" and {more:,} more classes" if more > 0 else "")
+
+
+def _ids(summary: Summary) -> str:
+    ids = summary.ids
+    sources, destinations = (", ".join(map(str, side)) for side in (ids.sources, ids.destinations))
+    return f"{ids.type}; sources such as {sources}; destinations such as {destinations}"
+
+
+def _split(summary: Summary) -> Table:
+    time = summary.time
+    table = console.new_table("Split 70/15/15", "events", "until", "nodes", "new nodes", "events with one")
+    split = summary.split
+    for name, part in {"training": split.train, "validation": split.val, "test": split.test}.items():
+        last = "-" if part.last is None else _time(time, part.last)
+        new = ("-", "-") if part is split.train else _new(part)
+        table.add_row(name, f"{part.events:,}", last, f"{part.nodes:,}", *new)
+    return table
+
+
+def _new(part: Part) -> tuple[str, str]:
+    return (
+        f"{part.new_nodes:,} ({_share(part.new_node_share)})",
+        f"{part.events_with_new_node:,} ({_share(part.events_with_new_node_share)})",
+    )
+
+
+def _intervals(summary: Summary) -> Table:
+    from contig.data.clock import duration
+
+    shares = summary.intervals.quantiles
+    table = console.new_table("Intervals", *(f"{float(s):.0%}" for s in shares))
+    lengths = (duration(quantile / summary.time.per_second) for quantile in shares.values())
+    table.add_row("source silent for up to", *lengths)
+    return table
+
+
+def _degrees(summary: Summary) -> Table:
+    table = console.new_table("Events per node", "nodes", "median", "most", "share of the top 1%")
+    for name, side in {
+        "sources": summary.degrees.sources,
+        "destinations": summary.degrees.destinations,
+    }.items():
+        table.add_row(
+            name, f"{side.nodes:,}", f"{side.median:,.10g}", f"{side.max:,}", _share(side.top_share)
+        )
+    return table
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.1%}"

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+from support.commands import Answer
+
+from contig import registry
+from contig.data.catalogue import DATASETS, Dataset, register_dataset
+
+pytestmark = pytest.mark.usefixtures("isolated")
+
+
+def test_every_dataset_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "mooc.csv").touch()
+    (tmp_path / "streams").mkdir()
+    (tmp_path / "streams" / "wikipedia.parquet").touch()
+    answer = Answer("datasets", "--data-dir", tmp_path / "streams", "--json")
+    found = {entry["name"]: entry for entry in answer.json}
+    assert list(found) == list(DATASETS)
+    for name, entry in found.items():
+        known = DATASETS[name]
+        assert (entry["events"], entry["nodes"], entry["url"]) == (known.events, known.nodes, known.url)
+        assert entry["edge_width"] == known.edge_width
+    places = {name: (entry["place"], entry["path"]) for name, entry in found.items()}
+    assert places["wikipedia"] == ("directory", str(tmp_path / "streams" / "wikipedia.parquet"))
+    assert places["mooc"] == ("cache", str(tmp_path / "cache" / "mooc.csv"))
+    assert places["reddit"] == ("missing", None)
+    assert places["synthetic"] == ("generated", None)
+
+
+def test_the_listing_says_what_is_on_this_machine(tmp_path: Path) -> None:
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "mooc.csv").touch()
+    out = Answer("datasets").out
+    blocks = {block.split()[0]: " ".join(block.split()) for block in out.split("\n\n")}
+    assert blocks["name"] == "name events nodes features labels"
+    assert blocks["mooc"].startswith("mooc 411,749 7,144 4 yes ")
+    assert blocks["enron"].startswith("enron 125,235 184 - no ")
+    assert f"cached: {tmp_path / 'cache' / 'mooc.csv'} http" in blocks["mooc"]
+    assert "not on this machine; downloaded when used http" in blocks["wikipedia"]
+    assert "not on this machine; must be obtained manually" in blocks["enron"]
+    assert "generated when used" in blocks["synthetic"]
+
+
+def test_a_missing_directory_is_rejected() -> None:
+    answer = Answer("datasets", "--data-dir", "nowhere")
+    assert (answer.code, answer.out) == (2, "")
+    assert "'nowhere' is not a directory" in answer.err
+
+
+def test_a_registered_dataset_is_listed_and_a_broken_one_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [EntryPoint("broken", "no_such_package:DATASET", "contig.datasets")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "contig.datasets" else [])
+    monkeypatch.setattr(DATASETS, "_registered", dict(DATASETS._registered))
+    register_dataset(Dataset("visits", filename="visits.csv", description="of pages"))
+    answer = Answer("datasets")
+    assert "visits - - - yes of pages not on this machine; must be obtained manually" in " ".join(
+        answer.out.split()
+    )
+    assert "note: The dataset 'broken' cannot be loaded (No module named 'no_such_package')" in answer.err
