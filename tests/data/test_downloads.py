@@ -221,9 +221,9 @@ def test_a_process_that_waited_uses_the_finished_download(site: Site, place: Pat
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         waiting.start()
-        place.write_bytes(b"brought by another\n")
+        place.write_bytes(b"downloaded by another process\n")
     waiting.join()
-    assert seen == [b"brought by another\n"]
+    assert seen == [b"downloaded by another process\n"]
     assert site.requests == []
 
 

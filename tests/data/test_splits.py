@@ -178,7 +178,7 @@ def test_intervals_by_hand() -> None:
 
 
 def test_integer_times_keep_their_differences() -> None:
-    """Nanoseconds since 1970 are beyond what a float tells apart; their differences are not."""
+    """Nanoseconds since 1970 differ by less than a float resolves; their differences are exact."""
     now = 1_700_000_000_000_000_001
     assert intervals(stream_of([(0, 1, now), (0, 1, now + 1), (1, 0, now + 4)])).tolist() == [0, 1, 3]
 

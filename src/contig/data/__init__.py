@@ -1,1 +1,1 @@
-"""Events: reading, checking, splitting and describing them."""
+"""Events: reading, validating, splitting and summarising them."""

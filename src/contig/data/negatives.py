@@ -89,35 +89,35 @@ class Negatives:
 
     def draw(self, events: Tensor, src: Tensor, count: int = 1) -> Tensor:
         """Sample ``count`` negative destinations for each event (by position), ``[events, count]``."""
-        luck = torch.rand(
+        uniform = torch.rand(
             (len(events), count), dtype=torch.float64, device=self.device, generator=self.generator
         )
         true = self._true_at(events)
-        anyone = self._pick(self.destinations, *self._segment_of_all(len(events)), true, luck)[0]
+        fallback = self._pick(self.destinations, *self._segment_of_all(len(events)), true, uniform)[0]
         if self.kind == "random":
-            return anyone
+            return fallback
         base = (src * self._nodes).unsqueeze(1)
         first = torch.searchsorted(self._pairs, base)
         size = torch.searchsorted(self._pairs, base + self._nodes) - first
         known = torch.where(true >= 0, base + true, -1)
-        picked, any_left = self._pick(self._pairs, first, size, known, luck)
-        return torch.where(any_left, picked - base, anyone)
+        picked, any_left = self._pick(self._pairs, first, size, known, uniform)
+        return torch.where(any_left, picked - base, fallback)
 
     def _segment_of_all(self, count: int) -> tuple[Tensor, Tensor]:
         zero = torch.zeros((count, 1), dtype=torch.int64, device=self.device)
         return zero, zero + len(self.destinations)
 
     def _pick(
-        self, pool: Tensor, first: Tensor, size: Tensor, true: Tensor, luck: Tensor
+        self, pool: Tensor, first: Tensor, size: Tensor, true: Tensor, uniform: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Pick one of ``pool[first : first + size]`` that is not in ``true``, and say if there is one."""
         if not len(pool):
-            return torch.zeros_like(luck, dtype=torch.int64), torch.zeros_like(size, dtype=torch.bool)
+            return torch.zeros_like(uniform, dtype=torch.int64), torch.zeros_like(size, dtype=torch.bool)
         place, taken = self._places_of(true, pool)
         met = taken.cumsum(dim=1)
         free = torch.where(taken, place - first - met + 1, pool.numel())  # not true, before this true one
         left = size - met[:, -1:]
-        drawn = (luck * left).long()
+        drawn = (uniform * left).long()
         over = (free.unsqueeze(2) <= drawn.unsqueeze(1)).sum(dim=1)  # true ones before it, [events, count]
         return pool[(first + drawn + over).clamp(0, len(pool) - 1)], left > 0
 

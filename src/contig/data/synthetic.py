@@ -63,12 +63,12 @@ def synthetic(
 
     Each aspect has its own random generator: adding features, for instance, changes no event.
 
-    - ``sources``: how many nodes act; each occurs when ``events`` suffice (default: one per 20 events, as
-      in wikipedia).
-    - ``destinations``: how many nodes can be acted on; unpopular ones may not occur (default: one per 5
-      sources, at least 10).
-    - ``edge_features``: width of the float32 features, a topic's centre plus noise (default 0: none).
-    - ``bipartite``: False lets nodes of one kind meet each other, never themselves.
+    - ``sources``: the number of nodes that act; each occurs if there are enough ``events``
+      (default: one per 20 events, as in wikipedia).
+    - ``destinations``: the number of nodes that can be acted on; unpopular ones may not occur
+      (default: one per 5 sources, at least 10).
+    - ``edge_features``: width of the float32 features, the center of the topic plus noise (default 0: none).
+    - ``bipartite``: False lets nodes of one kind interact with each other, but not with themselves.
     - ``span``: seconds from the first event to the last, at most (default 30 days, as in wikipedia).
     - ``activity``, ``popularity``: exponents of Zipf's law for the events per source and for the
       destinations within a topic; 0 is even (default 0.75: the top 1% of sources make about a quarter of
@@ -77,7 +77,7 @@ def synthetic(
     - ``drift``: probability that a source changes its topic between two sessions (default 0.2: interests
       last five sessions).
     - ``repeat``: probability that an event returns to a partner the source has met, recent ones first;
-      fresh choices may hit known partners besides (default 0.6: public streams reach 0.57 to 0.97).
+      new choices may hit known partners too (default 0.6: public streams reach 0.57 to 0.97).
     - ``session``: mean events per session (default 5: wikipedia has 4, mooc 11).
     - ``silence``: Pareto exponent of the gaps between sessions, heavier the smaller (default 0.7, fitted
       to wikipedia).
@@ -91,9 +91,11 @@ def synthetic(
     topics = math.isqrt(destinations) if topics is None else _whole("topics", topics, 1)
     edge_features, seed = _whole("edge_features", edge_features, 0), _whole("seed", seed, 0)
     if topics > destinations:
-        raise ConfigError(f"topics={topics} is more than the {destinations} destinations; each needs one.")
+        raise ConfigError(
+            f"topics={topics} is more than the {destinations} destinations; each topic needs one."
+        )
     if not bipartite and destinations < 2:
-        raise ConfigError("destinations=1 with bipartite=False leaves a node only itself; give at least 2.")
+        raise ConfigError("destinations=1 with bipartite=False leaves a node no partner; give at least 2.")
     for name, value in {"activity": activity, "popularity": popularity}.items():
         _number(name, value, 0.0, math.inf)
     for name, value in {"drift": drift, "repeat": repeat, "dropout": dropout}.items():
@@ -105,18 +107,18 @@ def synthetic(
     who, when, why, whom, leave, look = np.random.default_rng(seed).spawn(6)
     layout = _layout(who, events, sources, activity, session)
     t = _times(when, layout, span, silence)
-    leavers = (layout.counts > 1) & (leave.random(len(layout.counts)) < dropout)
-    leaving = _last_session(layout) & leavers[layout.user]
-    topic = _topics(why, layout, topics, drift, leaving)
-    parent = _parents(whom, layout, repeat, leaving)
+    dropouts = (layout.counts > 1) & (leave.random(len(layout.counts)) < dropout)
+    dropping_out = _last_session(layout) & dropouts[layout.user]
+    topic = _topics(why, layout, topics, drift, dropping_out)
+    parent = _parents(whom, layout, repeat, dropping_out)
     item = _items(whom, topic, topics, destinations, popularity)[parent]
     dst = _partners(whom, layout.user, item, destinations, sources if bipartite else None)
 
     label = np.zeros(events, dtype=np.int64)
-    label[layout.last[leavers]] = 1
+    label[layout.last[dropouts]] = 1
     order = np.argsort(t, kind="stable")
     t = t[order]
-    features = _features(look, item[order] % topics, leaving[order], topics, edge_features)
+    features = _features(look, item[order] % topics, dropping_out[order], topics, edge_features)
     return EventStream.from_arrays(
         layout.user[order],
         dst[order],
@@ -182,20 +184,22 @@ def _last_session(layout: _Layout) -> Flags:
     return np.asarray(number == np.repeat(number[layout.last], layout.counts))
 
 
-def _topics(rng: np.random.Generator, layout: _Layout, topics: int, drift: float, leaving: Flags) -> Ints:
+def _topics(
+    rng: np.random.Generator, layout: _Layout, topics: int, drift: float, dropping_out: Flags
+) -> Ints:
     """The source's interest at each event: drawn anew at its first, and when it drifts or drops out."""
     events = len(layout.user)
-    anew = layout.session_starts & ((rng.random(events) < drift) | leaving)
+    anew = layout.session_starts & ((rng.random(events) < drift) | dropping_out)
     anew[layout.first] = True
     since = np.maximum.accumulate(np.where(anew, np.arange(events), 0))
     return rng.integers(topics, size=events)[since]
 
 
-def _parents(rng: np.random.Generator, layout: _Layout, repeat: float, leaving: Flags) -> Ints:
+def _parents(rng: np.random.Generator, layout: _Layout, repeat: float, dropping_out: Flags) -> Ints:
     """For each event the earlier event of its source whose partner it takes; itself when fresh."""
     events = len(layout.user)
     position = np.arange(events) - np.repeat(layout.first, layout.counts)
-    fresh = (rng.random(events) >= repeat) | leaving
+    fresh = (rng.random(events) >= repeat) | dropping_out
     # floor((p + 1)^u) lies in 1..p with weights near 1/lag: recent first, yet old ones never die out.
     lag = np.exp(rng.random(events) * np.log1p(position)).astype(np.int64)
     lag = np.minimum(lag, position)
@@ -218,25 +222,28 @@ def _items(rng: np.random.Generator, topic: Ints, topics: int, destinations: int
 
 
 def _partners(rng: np.random.Generator, src: Ints, item: Ints, destinations: int, offset: int | None) -> Ints:
-    """Node ids of the items, in random order so that an id tells no topic; ``offset`` None: one id space."""
+    """Return the node ids of the items, shuffled so that an id does not reveal its topic.
+
+    ``offset`` None gives sources and destinations the same ids.
+    """
     node = rng.permutation(destinations)
     if offset is not None:
         return node[item] + offset
     dst = node[item]
-    self_met = np.flatnonzero(dst == src)
-    dst[self_met] = node[(item[self_met] + 1) % destinations]
+    self_loops = np.flatnonzero(dst == src)
+    dst[self_loops] = node[(item[self_loops] + 1) % destinations]
     return dst
 
 
 def _features(
-    rng: np.random.Generator, topic: Ints, leaving: Flags, topics: int, width: int
+    rng: np.random.Generator, topic: Ints, dropping_out: Flags, topics: int, width: int
 ) -> NDArray[np.float32] | None:
     if not width:
         return None
-    centres = rng.standard_normal((topics, width), dtype=np.float32)
-    farewell = rng.standard_normal(width, dtype=np.float32)
+    centers = rng.standard_normal((topics, width), dtype=np.float32)
+    departure = rng.standard_normal(width, dtype=np.float32)
     features = rng.standard_normal((len(topic), width), dtype=np.float32)
     features *= FEATURE_NOISE
-    features += centres[topic]
-    features[leaving] += farewell
+    features += centers[topic]
+    features[dropping_out] += departure
     return features

@@ -113,7 +113,7 @@ def test_a_column_that_is_not_a_feature_is_recognised_first() -> None:
     stream = read_events(table, features=["i", "t", "y"])
     expected = EventStream.from_arrays(
         [1, 2], [2, 3], [7, 8], edge_features=[[5, 0, 1], [6, 1, 0]]
-    )  # and y, a feature now, is no label
+    )  # y is a feature now, not a label
     assert_same(stream, expected)
 
 
