@@ -14,6 +14,9 @@ import torch
 from contig.data.events import EventStream
 from contig.data.synthetic import synthetic
 from contig.runs.folder import RunFolder
+from contig.runs.run import Run
+from contig.training import loop
+from contig.training.fit import fit
 
 TINY: dict[str, Any] = {"dim": 8, "time_dim": 6, "neighbors": 3, "batch_size": 30, "lr": 0.01}
 
@@ -41,14 +44,17 @@ def text_id_stream(events: int = 260) -> EventStream:
 @contextmanager
 def fast_training() -> Iterator[None]:
     """Train on one thread and draw no learning curve: both take longer than a tiny training itself."""
-    from contig.training import loop
-
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "draw_curve", lambda session, folder: None)
         yield
     torch.set_num_threads(threads)
+
+
+def train_tiny(stream: EventStream, out: Path, **settings: Any) -> Run:
+    """Train one epoch of ``TINY``, or whatever ``settings`` change about it."""
+    return fit(stream, out=out, show=False, **{"epochs": 1, **TINY, **settings})
 
 
 # -- comparing runs -----------------------------------------------------------------------------------------
