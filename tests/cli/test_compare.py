@@ -169,7 +169,7 @@ def test_a_file_is_read_the_same_way_in_every_run(visits: Path, trained: list[Jo
         (["--models", "tng"], "Did you mean 'tgn'"),
         (["--set", "dimm=3"], "Did you mean 'dim'"),
         (["--epochs", 0], "epochs=0"),
-        (["--plot", "x.gif"], "Unknown picture format 'gif'"),
+        (["--plot", "x.gif"], "Unknown image format 'gif'"),
         (["--csv", "."], "--csv . is a folder"),
         (["--out", "file"], "--out file is a file"),
     ],

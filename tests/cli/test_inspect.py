@@ -170,7 +170,7 @@ def test_an_unknown_figure_format_is_rejected_before_reading(
     monkeypatch.setattr(data, "read_stream", lambda *_, **__: pytest.fail("the file was read"))
     answer = Answer("inspect", five_visits, "--plot", "visits.docx")
     assert answer.code == 2
-    assert "Unknown picture format 'docx'" in answer.err
+    assert "Unknown image format 'docx'" in answer.err
 
 
 def test_a_failure_while_drawing_keeps_the_old_figure(

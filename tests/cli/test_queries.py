@@ -208,7 +208,7 @@ def test_a_single_event_is_shown_in_the_whole_stream(here: Path) -> None:
     ("options", "told"),
     [
         ([], "Nothing to make"),
-        (["--plot", "x.gif"], "Unknown picture format 'gif'"),
+        (["--plot", "x.gif"], "Unknown image format 'gif'"),
         (["--out", "x.csv"], "Unknown kind of file '.csv'"),
         (["--out", "x.parquet", "--from", "2024-05-03", "--to", "2024-05-02"], "must end after it begins"),
         (["--out", "x.parquet", "--points", "1"], "--points"),

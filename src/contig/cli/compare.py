@@ -282,7 +282,9 @@ def _keep(contests: Sequence[_Contest], out: Path, csv: Path | None, plot: Path 
     write_json(out / "compare.json", [contest.as_dict() for contest in contests])
     with replacing(out / "compare.txt") as part:
         part.write_text("\n".join(contest.text() for contest in contests))
-    fields = {contest.name: [_contestant(row) for row in contest.rows if row.seeds] for contest in contests}
+    fields = {
+        contest.name: [_compared_model(row) for row in contest.rows if row.seeds] for contest in contests
+    }
     if not all(fields.values()):
         return
     done = [row for row in rows if row.seeds]
@@ -298,9 +300,9 @@ def _keep(contests: Sequence[_Contest], out: Path, csv: Path | None, plot: Path 
             plots.save(figure, path)
 
 
-def _contestant(row: Row) -> Any:
-    from contig.plots import Contestant
+def _compared_model(row: Row) -> Any:
+    from contig.plots import ComparedModel
 
-    return Contestant(
+    return ComparedModel(
         row.label, row.learns, row.transductive["ap"], row.inductive["ap"], row.cost.train_speed
     )

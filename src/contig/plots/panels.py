@@ -1,4 +1,4 @@
-"""Pictures of curves side by side, and of numbers beside those of a paper."""
+"""Panels of curves, and of numbers compared with those of a paper."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from contig.plots.style import CUT_LINE, GRID, INK, SOFT, draw_heading, new_figure
+from contig.plots.style import DASHED, GRID, INK, SOFT, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The first is for what a picture is about; one colour for one name throughout a picture.
-COLOURS = (
+# The first color is for the subject of a figure; a name has one color throughout a figure.
+COLORS = (
     *("#cc4b37", "#2f5d8a", "#eda63a", "#21797c", "#7b5aa6", "#8c6d46"),
     *("#d47fa6", "#5b8c3e", "#4f6272", "#2aa7c4", "#a59a1c", "#3f3fa0"),
 )
@@ -26,9 +26,9 @@ MARKERS = "osD^vPX<>h*d"
 
 
 class Curve(NamedTuple):
-    """Points with their deviations (NaN for none); a quiet one stands behind the others.
+    """Points with their standard deviations; missing numbers are NaN.
 
-    One that is quiet and dashed is a line to compare with, and its points are not marked.
+    A quiet curve is drawn in gray behind the others; if it is dashed as well, its points have no marks.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """Curves over one pair of axes; ``ticks`` name the places on the x axis where it is no scale."""
+    """Curves over one pair of axes; ``ticks`` are the labels of a categorical x axis."""
 
     title: str
     curves: Sequence[Curve]
@@ -51,7 +51,7 @@ class Panel(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A number with its deviation, beside the paper's; NaN for none."""
+    """A number with its standard deviation, and that of the paper; missing ones are NaN."""
 
     name: str
     here: float
@@ -61,44 +61,39 @@ class Pair(NamedTuple):
 
 
 def curves(title: str, facts: Sequence[str], panels: Sequence[Panel], across: int = 3) -> Figure:
-    """Panels, ``across`` of them in a row, with one legend for all; no heading where there is no title.
-
-    More than three in a row are narrower.
-    """
+    """Draw panels, ``across`` of them in a row, with one legend; without a title there is no heading."""
     names = list(dict.fromkeys(c.name for panel in panels for c in panel.curves))
-    looks = {name: _look(place) for place, name in enumerate(names)}
-    with _places(title, facts, len(panels), 3.5, across) as (figure, places):
-        for axes, panel in zip(places, panels, strict=True):
-            _draw(axes, panel, looks)
-        marks = {c.name: _handle(c, looks[c.name]) for panel in panels for c in panel.curves}
-        columns = max(1, min(len(marks), 2 * min(across, len(panels))))
-        figure.legend(handles=list(marks.values()), loc="outside lower center", ncols=columns)
+    styles = {name: _style(number) for number, name in enumerate(names)}
+    with _panel_grid(title, facts, len(panels), 3.5, across) as (figure, grid):
+        for axes, panel in zip(grid, panels, strict=True):
+            _draw_panel(axes, panel, styles)
+        handles = {c.name: _handle(c, styles[c.name]) for panel in panels for c in panel.curves}
+        columns = max(1, min(len(handles), 2 * min(across, len(panels))))
+        figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=columns)
     return figure
 
 
 @contextmanager
-def _places(
-    title: str, facts: Sequence[str], count: int, tall: float, across: int
+def _panel_grid(
+    title: str, facts: Sequence[str], count: int, height: float, across: int
 ) -> Iterator[tuple[Figure, Iterator[Axes]]]:
-    """An empty figure and its panels, one after the other, a few in a row."""
+    """Create a figure with ``count`` panels of this height, ``across`` of them in a row."""
     across = min(across, max(1, count))
-    down, top = math.ceil(count / across), 1 if title else 0
-    with new_figure(max(6.4, min(4.4 * across, 14.0)), 0.6 + 0.7 * top + tall * down) as figure:
-        grid = figure.add_gridspec(top + down, across, height_ratios=(*[0.62] * top, *[tall] * down))
-        if title:
-            draw_heading(figure.add_subplot(grid[0, :]), title, facts)
-        yield figure, (figure.add_subplot(grid[top + i // across, i % across]) for i in range(count))
+    down = math.ceil(count / across)
+    width = max(6.4, min(4.4 * across, 14.0))
+    with new_figure(width, 0.6 + height * down, title, facts if title else ()) as figure:
+        grid = figure.add_gridspec(max(1, down), across)
+        yield figure, (figure.add_subplot(grid[i // across, i % across]) for i in range(count))
 
 
-def _look(place: int) -> dict[str, Any]:
-    """The first stands out and in front."""
-    own = {"color": COLOURS[place % len(COLOURS)], "marker": MARKERS[place % len(MARKERS)]}
-    return {**own, "linewidth": 1.6 if place else 2.8, "zorder": 3 if place else 4}
+def _style(number: int) -> dict[str, Any]:
+    """Return the look of a curve; the first one stands out."""
+    own = {"color": COLORS[number % len(COLORS)], "marker": MARKERS[number % len(MARKERS)]}
+    return {**own, "linewidth": 1.6 if number else 2.8, "zorder": 3 if number else 4}
 
 
-def _line(curve: Curve, look: Mapping[str, Any]) -> dict[str, Any]:
-    """How a curve is drawn."""
-    own = {**look, "markersize": 5.0, "linestyle": CUT_LINE if curve.dashed else "-"}
+def _line_style(curve: Curve, style: Mapping[str, Any]) -> dict[str, Any]:
+    own = {**style, "markersize": 5.0, "linestyle": DASHED if curve.dashed else "-"}
     if not curve.quiet:
         return own
     size = 0.0 if curve.dashed else 4.5
@@ -112,18 +107,18 @@ def _line(curve: Curve, look: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _handle(curve: Curve, look: Mapping[str, Any]) -> Line2D:
-    return Line2D([], [], label=curve.name, **_line(curve, look))
+def _handle(curve: Curve, style: Mapping[str, Any]) -> Line2D:
+    return Line2D([], [], label=curve.name, **_line_style(curve, style))
 
 
-def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]) -> None:
+def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, Any]]) -> None:
     for curve in panel.curves:
-        known = [not math.isnan(y) for y in curve.y]
-        rows = zip(curve.x, curve.y, curve.std, known, strict=True)
-        points = [(x, y, 0.0 if math.isnan(std) else std) for x, y, std, some in rows if some]
+        rows = zip(curve.x, curve.y, curve.std, strict=True)
+        points = [(x, y, 0.0 if math.isnan(std) else std) for x, y, std in rows if not math.isnan(y)]
         if points:
             x, y, std = zip(*points, strict=True)
-            axes.errorbar(x, y, yerr=std, elinewidth=1.1, capsize=2.0, **_line(curve, looks[curve.name]))
+            style = _line_style(curve, styles[curve.name])
+            axes.errorbar(x, y, yerr=std, elinewidth=1.1, capsize=2.0, **style)
     if panel.log:
         axes.set_xscale("log")
         axes.set_yscale("log")
@@ -133,47 +128,47 @@ def _draw(axes: Axes, panel: Panel, looks: Mapping[str, Mapping[str, Any]]) -> N
             axis.set_minor_locator(NullLocator())
     elif panel.ticks:
         axes.set_xticks(range(len(panel.ticks)), list(panel.ticks))
-    else:  # a few chosen values, and nothing was asked between them
-        places = sorted({x for curve in panel.curves for x in curve.x})
-        axes.set_xticks(places, [f"{x:g}" for x in places])
+    else:  # a few measured values, with nothing between them
+        values = sorted({x for curve in panel.curves for x in curve.x})
+        axes.set_xticks(values, [f"{x:g}" for x in values])
     axes.set_title(panel.title, parse_math=False)
     axes.set_xlabel(panel.x_label, parse_math=False)
     axes.set_ylabel(panel.y_label, parse_math=False)
 
 
-def pairs(
-    title: str, facts: Sequence[str], groups: Mapping[str, Sequence[Pair]], label: str, across: int = 2
-) -> Figure:
-    """A panel for each group: a line for each name, a dot for here and a ring for the paper."""
-    fields = {name: some for name, some in groups.items() if some}
-    tall = 0.9 + 0.3 * max((len(some) for some in fields.values()), default=1)
-    with _places(title, facts, len(fields), tall, across) as (figure, places):
-        for axes, (name, some) in zip(places, fields.items(), strict=True):
-            _draw_pairs(axes, some)
-            axes.set_title(name, parse_math=False)
-            axes.set_xlabel(label)
-        handles = [Line2D([], [], linestyle="", label=n, **look) for n, look in PAIR_LOOKS.items()]
-        figure.legend(handles=handles, loc="outside lower center", ncols=2)
-    return figure
-
-
-PAIR_LOOKS: dict[str, dict[str, Any]] = {
-    "here": {"marker": "o", "color": COLOURS[0], "markersize": 7},
+PAIR_STYLES: dict[str, dict[str, Any]] = {
+    "here": {"marker": "o", "color": COLORS[0], "markersize": 7},
     "the paper": {"marker": "o", "color": INK, "markerfacecolor": "none", "markersize": 7},
 }
 
 
-def _draw_pairs(axes: Axes, some: Sequence[Pair]) -> None:
-    for place, one in enumerate(some):
-        known = [x for x in (one.here, one.paper) if not math.isnan(x)]
+def pairs(
+    title: str, facts: Sequence[str], groups: Mapping[str, Sequence[Pair]], label: str, across: int = 2
+) -> Figure:
+    """Draw a panel for each group, with a row for each name: a dot for our number, a ring for the paper's."""
+    filled = {name: group for name, group in groups.items() if group}
+    height = 0.9 + 0.3 * max((len(group) for group in filled.values()), default=1)
+    with _panel_grid(title, facts, len(filled), height, across) as (figure, grid):
+        for axes, (name, group) in zip(grid, filled.items(), strict=True):
+            _draw_pairs(axes, group)
+            axes.set_title(name, parse_math=False)
+            axes.set_xlabel(label)
+        handles = [Line2D([], [], linestyle="", label=n, **style) for n, style in PAIR_STYLES.items()]
+        figure.legend(handles=handles, loc="outside lower center", ncols=2)
+    return figure
+
+
+def _draw_pairs(axes: Axes, group: Sequence[Pair]) -> None:
+    for row, pair in enumerate(group):
+        known = [x for x in (pair.here, pair.paper) if not math.isnan(x)]
         if len(known) == 2:
-            axes.plot(known, [place, place], color=GRID, linewidth=5, zorder=1)
-        for look, x, std in (("the paper", one.paper, one.paper_std), ("here", one.here, one.std)):
+            axes.plot(known, [row, row], color=GRID, linewidth=5, zorder=1)
+        for name, x, std in (("the paper", pair.paper, pair.paper_std), ("here", pair.here, pair.std)):
             if not math.isnan(x):
-                bar = 0.0 if math.isnan(std) else std
-                axes.errorbar(x, place, xerr=bar, elinewidth=1.1, capsize=2.0, zorder=3, **PAIR_LOOKS[look])
-    axes.set_yticks(range(len(some)), [one.name for one in some])
+                bar = None if math.isnan(std) else std
+                axes.errorbar(x, row, xerr=bar, elinewidth=1.1, capsize=2.0, zorder=3, **PAIR_STYLES[name])
+    axes.set_yticks(range(len(group)), [pair.name for pair in group])
     axes.tick_params(axis="y", length=0, labelcolor=SOFT)
-    axes.set_ylim(len(some) - 0.5, -0.5)
+    axes.set_ylim(len(group) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
     axes.margins(x=0.08)

@@ -1,4 +1,4 @@
-"""The picture of a stream."""
+"""The overview of a stream."""
 
 from __future__ import annotations
 
@@ -22,25 +22,28 @@ from contig.data.events import EventStream
 from contig.data.splits import interval_sets, intervals
 from contig.data.summary import Summary
 from contig.plots.style import (
-    CUT_LINE,
+    DASHED,
     INK,
-    PART_COLOURS,
-    SET_COLOURS,
-    SIDE_COLOURS,
-    draw_heading,
+    INTERVAL_COLORS,
+    SIDE_COLORS,
+    SPLIT_COLORS,
+    legend_above,
     new_figure,
 )
-from contig.plots.times import DAY, HOUR, MINUTE, SECOND, YEAR, set_dates, time_axis
+from contig.plots.text import shorten, text_width
+from contig.plots.time_axis import DAY, HOUR, MINUTE, SECOND, YEAR, label_dates, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Bars over time are as wide as something people say: "per day", not "per 1.37 days".
+# Widths of bars over time that have a name: "per day", not "per 1.37 days".
 PERIODS = (
     *(SECOND, 5.0, 10.0, 30.0, MINUTE, 5 * MINUTE, 10 * MINUTE, 30 * MINUTE),
     *(HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, YEAR / 4, YEAR),
 )
-MOST_BARS = 200
+MAX_BARS = 200
+PANEL_WIDTH = 4.4  # inches, of the narrower panels at least
+LABEL_SIZE, TICK_GAP = 9.5, 0.06  # points, inches
 INTERVAL_TICKS = {
     **{1e-6: "1 µs", 1e-3: "1 ms", SECOND: "1 s", 10.0: "10 s", MINUTE: "1 min", 10 * MINUTE: "10 min"},
     **{HOUR: "1 h", 6 * HOUR: "6 h", DAY: "1 d", 7 * DAY: "7 d", 30 * DAY: "30 d", YEAR: "1 y"},
@@ -49,27 +52,25 @@ INTERVAL_TICKS = {
 
 
 def overview(stream: EventStream, summary: Summary, title: str) -> Figure:
-    """One figure of a stream: activity over time with the split, degrees, intervals.
+    """Draw activity over time with the split, the degree distribution, and intervals between events.
 
-    ``summary`` is that of the same stream. In the bars over time and in those of the intervals
-    every event is counted exactly once.
+    ``summary`` is that of the same stream. The bars of activity and of intervals count each event once.
     """
-    with new_figure(11, 7.4) as figure:
-        grid = figure.add_gridspec(3, 2, height_ratios=(0.2, 1.0, 1.1))
-        draw_heading(figure.add_subplot(grid[0, :]), title, _facts(summary))
-        _draw_activity(figure.add_subplot(grid[1, :]), stream, summary)
-        _draw_degrees(figure.add_subplot(grid[2, 0]), stream, summary)
-        _draw_intervals(figure.add_subplot(grid[2, 1]), stream, summary)
+    with new_figure(11, 6.5, title, _facts(summary)) as figure:
+        grid = figure.add_gridspec(2, 2, height_ratios=(1.0, 1.1))
+        _draw_activity(figure.add_subplot(grid[0, :]), stream, summary)
+        _draw_degrees(figure.add_subplot(grid[1, 0]), stream, summary)
+        _draw_intervals(figure.add_subplot(grid[1, 1]), stream, summary)
     return figure
 
 
 def _facts(summary: Summary) -> tuple[str, ...]:
     return (
         f"{summary.events:,} events",
-        f"{summary.nodes:,} nodes" + (" in two sides" if summary.bipartite else ""),
+        f"{summary.nodes:,} nodes" + (", bipartite" if summary.bipartite else ""),
         duration(summary.time.span / summary.time.per_second),
-        f"{summary.repeats.ratio:.0%} of the events repeat a pair",
-        f"{summary.ties.events / summary.events:.0%} share their time",
+        f"{summary.repeats.ratio:.0%} of events repeat a pair",
+        f"{summary.ties.events / summary.events:.0%} share a timestamp",
     )
 
 
@@ -77,10 +78,10 @@ def _facts(summary: Summary) -> tuple[str, ...]:
 
 
 def _period(span: float) -> float:
-    """The width of a bar in seconds: the shortest that leaves few enough bars."""
+    """Return the width of a bar in seconds, so that there are few enough bars."""
     if span < 20 * SECOND:
         return span / 40 or SECOND
-    return next((p for p in PERIODS if span / p < MOST_BARS), span / MOST_BARS)
+    return next((p for p in PERIODS if span / p < MAX_BARS), span / MAX_BARS)
 
 
 def _draw_activity(axes: Axes, stream: EventStream, summary: Summary) -> None:
@@ -102,7 +103,7 @@ def _draw_activity(axes: Axes, stream: EventStream, summary: Summary) -> None:
             width=width * 0.94,
             bottom=below[some],
             align="edge",
-            color=PART_COLOURS[name],
+            color=SPLIT_COLORS[name],
             linewidth=0,
             label=f"{name} {part.events:,}",
         )
@@ -110,17 +111,16 @@ def _draw_activity(axes: Axes, stream: EventStream, summary: Summary) -> None:
         first += part.events
     for part in (split.val, split.test):
         if part.first is not None:
-            cut = axis.at((part.first - time.first) / time.per_second)
-            axes.axvline(cut, color=INK, linewidth=1.0, linestyle=CUT_LINE)
+            axes.axvline(axis.position(part.first), color=INK, linewidth=1.0, linestyle=DASHED)
     axes.set_title(f"Events per {duration(period).removeprefix('1 ')}")
     axes.set_xlabel(axis.label)
     axes.set_xlim(axis.start, axis.start + width * len(left))
     axes.grid(axis="x", visible=False)
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    if time.unix:
-        set_dates(axes)
-    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, borderaxespad=0.3)
+    if axis.dates:
+        label_dates(axes.xaxis)
+    legend_above(axes, columns=3)
 
 
 # --- degrees -----------------------------------------------------------------------------------------
@@ -137,17 +137,18 @@ def _draw_degrees(axes: Axes, stream: EventStream, summary: Summary) -> None:
             degree,
             at_least,
             drawstyle="steps-pre",
-            color=SIDE_COLOURS[name],
+            color=SIDE_COLORS[name],
             linewidth=1.8,
             marker="o",
             markersize=2.4,
-            label=f"{degrees.nodes:,} {name}: median {degrees.median:,.10g}, most {degrees.max:,}",
+            label=f"{degrees.nodes:,} {name}: median {degrees.median:,.10g}, maximum {degrees.max:,}",
         )
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_title("Degrees: nodes with at least so many events")
-    axes.set_xlabel("events of a node")
-    # The curves fall from the upper left, so that above them there is room for the legend.
+    axes.set_title("Degree distribution")
+    axes.set_xlabel("events per node")
+    axes.set_ylabel("nodes with at least as many")
+    # The curves fall from the upper left; leave room above them for the legend.
     axes.set_xlim(0.85, max(d.max for _, d in sides.values()) * 1.4)
     axes.set_ylim(0.8, max(d.nodes for _, d in sides.values()) * 6)
     for axis in (axes.xaxis, axes.yaxis):
@@ -159,7 +160,7 @@ def _draw_degrees(axes: Axes, stream: EventStream, summary: Summary) -> None:
 
 
 def _at_least(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The degrees that occur, ascending, and how many nodes reach each."""
+    """Return the degrees that occur, ascending, and the number of nodes with at least each."""
     degree, nodes = np.unique(counts[counts > 0], return_counts=True)
     return degree, np.cumsum(nodes[::-1])[::-1]
 
@@ -168,7 +169,7 @@ def _at_least(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 class _LogBins(NamedTuple):
-    """Bars of equal width on a logarithmic axis, and one apart at its left for zero."""
+    """Bars of equal width on a logarithmic axis, and a separate one at the left for zero."""
 
     low: float
     ratio: float  # of a bar's right edge to its left one
@@ -176,7 +177,7 @@ class _LogBins(NamedTuple):
 
     @property
     def left(self) -> NDArray[np.float64]:
-        """Left edges, that of the zero bar first."""
+        """The left edges, starting with the zero bar."""
         return self.low * self.ratio ** np.array([-3.0, *range(self.bars)])
 
     @property
@@ -184,7 +185,7 @@ class _LogBins(NamedTuple):
         return float(self.low * self.ratio**-2.5)
 
     def slot(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Which bar each value falls in; 0 is the bar of zero."""
+        """Return the bar of each value; bar 0 is for zero."""
         steps = np.log(np.where(values > 0, values, self.low) / self.low) / math.log(self.ratio)
         return np.where(values > 0, 1 + np.clip(steps, 0, self.bars - 1).astype(np.int64), 0)
 
@@ -193,7 +194,7 @@ def _log_bins(values: NDArray[np.float64]) -> _LogBins:
     positive = values[values > 0]
     low, high = (positive.min(), positive.max()) if len(positive) else (1.0, 1.0)
     decades = math.log10(high / low)
-    # No more than five per decade, so that whole seconds leave no gaps between 1, 2 and 3.
+    # At most five per decade, so that integer seconds leave no gaps between 1, 2 and 3.
     bars = min(40, 1 + math.floor(5 * decades))
     return _LogBins(float(low), max(10 ** (decades / bars), 10**0.2), bars)
 
@@ -206,7 +207,7 @@ def _draw_intervals(axes: Axes, stream: EventStream, summary: Summary) -> None:
     slot = bins.slot(dt / per_second)
     width = bins.left * (bins.ratio - 1) * 0.94
     below = np.zeros(len(width), dtype=np.int64)
-    for number, colour in enumerate(SET_COLOURS):
+    for number, color in enumerate(INTERVAL_COLORS):
         counts = np.bincount(slot[sets == number], minlength=len(width))
         some = counts > 0
         axes.bar(
@@ -215,14 +216,18 @@ def _draw_intervals(axes: Axes, stream: EventStream, summary: Summary) -> None:
             width=width[some],
             bottom=below[some],
             align="edge",
-            color=colour,
+            color=color,
             linewidth=0,
         )
         below += counts
     axes.set_xscale("log")
-    axes.set_ylim(0, below.max() * 1.4)  # room for what is written along the cuts
-    _draw_cuts(axes, bins, {s: q / per_second for s, q in summary.intervals.quantiles.items()})
-    axes.set_title("Time since the source last appeared")
+    quintiles = sorted({q / per_second for q in list(summary.intervals.quantiles.values())[:-1]})
+    for interval in quintiles:
+        axes.axvline(interval or bins.zero, color=INK, linewidth=0.9, linestyle=DASHED)
+    axes.set_title("Time since the source's previous event")
+    axes.set_xlabel(
+        shorten(f"dashed: quintiles at {', '.join(map(duration, quintiles))}", PANEL_WIDTH, LABEL_SIZE)
+    )
     axes.set_ylabel("events")
     axes.set_xlim(bins.left[0] / bins.ratio**0.5, bins.left[-1] * bins.ratio**1.5)
     _label_intervals(axes, bins)
@@ -230,30 +235,20 @@ def _draw_intervals(axes: Axes, stream: EventStream, summary: Summary) -> None:
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
 
 
-def _draw_cuts(axes: Axes, bins: _LogBins, quantiles: dict[str, float]) -> None:
-    """A line at each quantile but the last, with the share of the events that end there."""
-    shares = {
-        cut: f"{float(share):.0%}" for share, cut in list(quantiles.items())[:-1]
-    }  # equal cuts: the last
-    for cut, share in shares.items():
-        place = cut or bins.zero
-        axes.axvline(place, color=INK, linewidth=0.9, linestyle=CUT_LINE)
-        axes.annotate(
-            f"{share}: {duration(cut)}",
-            (place, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(2, -2),
-            textcoords="offset points",
-            rotation=90,
-            va="top",
-            fontsize=8,
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.2},
-        )
-
-
 def _label_intervals(axes: Axes, bins: _LogBins) -> None:
-    high = bins.low * bins.ratio**bins.bars
-    ticks = {bins.zero: "0"} | {x: name for x, name in INTERVAL_TICKS.items() if bins.low <= x <= high}
+    """Label as many of ``INTERVAL_TICKS`` as fit side by side."""
+    low, high = axes.get_xlim()
+    inches = PANEL_WIDTH / math.log(high / low)
+    ticks = {bins.zero: "0"}
+    for interval, name in INTERVAL_TICKS.items():
+        last = max(ticks)
+        room = inches * math.log(interval / last) - (_tick_width(name) + _tick_width(ticks[last])) / 2
+        if bins.low <= interval <= bins.low * bins.ratio**bins.bars and room > TICK_GAP:
+            ticks[interval] = name
     axes.xaxis.set_major_locator(FixedLocator(list(ticks)))
     axes.xaxis.set_major_formatter(FixedFormatter(list(ticks.values())))
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _tick_width(text: str) -> float:
+    return text_width(text, LABEL_SIZE)

@@ -1,4 +1,4 @@
-"""What every picture shares: colours, an empty figure, its heading, and how it is written."""
+"""What all figures share: colors, the heading, and how they are saved."""
 
 from __future__ import annotations
 
@@ -16,17 +16,24 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from contig.errors import ConfigError, unknown
+from contig.plots.text import wrap
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
 FORMATS = ("png", "svg", "pdf")
 
 INK, SOFT, GRID = "#1f2933", "#616e7c", "#e4e7eb"
-PART_COLOURS = {"training": "#2f5d8a", "validation": "#eda63a", "test": "#cc4b37"}
-SIDE_COLOURS = {"sources": "#2f5d8a", "destinations": "#cc4b37"}
-CUT_LINE = (0, (4, 3))
-SET_COLOURS = ("#cfe8dc", "#93cfbb", "#4dab9b", "#21797c", "#0f4757")  # short intervals to long ones
+SPLIT_COLORS = {"training": "#2f5d8a", "validation": "#eda63a", "test": "#cc4b37"}
+SIDE_COLORS = {"sources": "#2f5d8a", "destinations": "#cc4b37"}
+DASHED = (0, (4, 3))
+MARGIN = 0.2  # inches around the heading
+TITLE_SIZE, FACT_SIZE = 18.0, 10.5
+LINE_SPACING = 1.2
+LEGEND_HEIGHT = 0.3  # inches
+FACT_SEPARATOR = "   ·   "
+INTERVAL_COLORS = ("#cfe8dc", "#93cfbb", "#4dab9b", "#21797c", "#0f4757")  # from short intervals to long ones
 STYLE: dict[Any, Any] = {
     "font.size": 9.5,
     "text.color": INK,
@@ -51,41 +58,39 @@ STYLE: dict[Any, Any] = {
 
 
 def check_target(path: str | os.PathLike[str]) -> Path:
-    """The path of a picture to be written, refused now rather than after the work is done."""
+    """Check the path of a figure before the work starts; raises ``ConfigError`` if it cannot be written."""
     target = Path(path).expanduser()
     if target.suffix[1:].lower() not in FORMATS:
         raise ConfigError(
-            f"{target}: {unknown('picture format', target.suffix[1:], FORMATS)} Let the name end in .png."
+            f"{target}: {unknown('image format', target.suffix[1:], FORMATS)} Use one of these extensions."
         )
     if target.is_dir() or not target.parent.is_dir():
-        problem = "is a folder" if target.is_dir() else f"lies in {target.parent}, which is not a folder"
-        raise ConfigError(f"{target} {problem}; name a file in a folder that exists.")
+        problem = f"{target} is a directory" if target.is_dir() else f"{target.parent} is not a directory"
+        raise ConfigError(f"{problem}. Specify a file in an existing directory.")
     return target
 
 
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure in the format its name ends in (png, svg, pdf), whole or not at all."""
+    """Save a figure as PNG, SVG or PDF, by its extension; the file is written completely or not at all."""
     target = check_target(path)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with warnings.catch_warnings():
-            # A title may hold letters our font lacks; they show as boxes, and that is no failure.
+            # A title may contain characters that the font lacks; they are drawn as boxes.
             warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
             figure.savefig(part, format=target.suffix[1:].lower(), dpi=160)
         part.replace(target)
     except OSError as error:
-        raise ConfigError(
-            f"{target}: the picture cannot be written ({error}); name another place."
-        ) from error
+        raise ConfigError(f"{target}: the figure cannot be saved ({error}).") from error
     finally:
         part.unlink(missing_ok=True)
 
 
 def inline_svg(figure: Figure, name: str) -> str:
-    """A figure as an ``svg`` element to stand in a page, its ids beginning with ``name``.
+    """Return a figure as an ``svg`` element for an HTML page; all ids start with ``name``.
 
-    The colours of text, lines and ground are the page's ``--ink``, ``--soft``, ``--grid`` and ``--card``, so
-    that they follow its light or dark. It refers to nothing outside itself.
+    Text, lines and background use the CSS variables ``--ink``, ``--soft``, ``--grid`` and ``--card`` of the
+    page, so that they follow its light or dark theme. The element refers to nothing outside itself.
     """
     file = StringIO()
     with matplotlib.rc_context(STYLE):
@@ -95,31 +100,69 @@ def inline_svg(figure: Figure, name: str) -> str:
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg).replace("xlink:href", "href")
     order = dict.fromkeys(re.findall(r'(?:\bid="|href="#|url\(#)([^")]+)', svg))
-    names = {old: f"{name}-{number}" for number, old in enumerate(order)}  # theirs change from time to time
+    names = {old: f"{name}-{number}" for number, old in enumerate(order)}  # matplotlib's are random
     svg = re.sub(r'(\bid="|href="#|url\(#)([^")]+)', lambda m: m[1] + names[m[2]], svg)
     variables = {INK: "--ink", SOFT: "--soft", GRID: "--grid", "#ffffff": "--card"}
-    for colour, variable in variables.items():
-        svg = svg.replace(colour, f"var({variable})")
+    for color, variable in variables.items():
+        svg = svg.replace(color, f"var({variable})")
     return svg.strip()
 
 
 @contextmanager
-def new_figure(width: float, height: float) -> Iterator[Figure]:
-    """An empty figure in our style, which holds while it is drawn on."""
+def new_figure(
+    width: float,
+    height: float,
+    title: str = "",
+    facts: Sequence[str] = (),
+    legend: Sequence[Artist] = (),
+) -> Iterator[Figure]:
+    """Create a figure whose panels take ``width`` by ``height`` inches, with a heading above them.
+
+    The heading consists of the title, a line of facts and a legend, as far as they are given, wrapped to
+    the figure's width. Our style holds while the figure is drawn on.
+    """
     with matplotlib.rc_context(STYLE):
-        spacing = ConstrainedLayoutEngine(
-            w_pad=0.12, h_pad=0.09, wspace=0.04, hspace=0.05, rect=(0, 0, 1, 0.975)
-        )
-        yield Figure(figsize=(width, height), layout=spacing, facecolor="white")
+        room = width - 2 * MARGIN
+        texts = [
+            (wrap(title.split(" "), " ", room, TITLE_SIZE, "bold"), TITLE_SIZE, INK, "bold"),
+            (wrap(facts, FACT_SEPARATOR, room, FACT_SIZE), FACT_SIZE, SOFT, "normal"),
+        ]
+        rows = [_text_height(text, size) for text, size, _, _ in texts] + [LEGEND_HEIGHT if legend else 0.0]
+        top = MARGIN + sum(rows)
+        total = height + (top if any(rows) else 0.0)
+        panels = (0, 0, 1, (height - 0.05) / total)
+        layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.09, wspace=0.04, hspace=0.05, rect=panels)
+        figure = Figure(figsize=(width, total), layout=layout, facecolor="white")
+        y = MARGIN
+        for (text, size, color, weight), row in zip(texts, rows, strict=False):
+            if text:
+                place: dict[str, Any] = {"x": MARGIN / width, "y": 1 - y / total, "va": "top", "ha": "left"}
+                font: dict[str, Any] = {"fontsize": size, "color": color, "fontweight": weight}
+                figure.text(s=text, **place, **font, linespacing=LINE_SPACING, parse_math=False)
+            y += row
+        if legend:
+            _draw_legend(figure, legend, (MARGIN / width, 1 - (y + 0.06) / total))
+        yield figure
 
 
-def draw_heading(axes: Axes, title: str, facts: Sequence[str]) -> None:
-    axes.set_axis_off()
-    at_top_left: dict[str, Any] = {
-        "transform": axes.transAxes,
-        "va": "top",
-        "ha": "left",
-        "parse_math": False,
-    }
-    axes.text(0.0, 1.25, title, fontsize=18, fontweight="bold", **at_top_left)
-    axes.text(0.0, 0.35, "   ·   ".join(facts), fontsize=10.5, color=SOFT, **at_top_left)
+def _text_height(text: str, size: float) -> float:
+    """Return the height of wrapped text in inches, with some space below."""
+    lines = text.count("\n") + 1 if text else 0
+    return (lines * LINE_SPACING + 0.4 * bool(lines)) * size / 72
+
+
+def _draw_legend(figure: Figure, handles: Sequence[Artist], place: tuple[float, float]) -> None:
+    figure.legend(
+        handles=list(handles),
+        loc="upper left",
+        bbox_to_anchor=place,
+        ncols=len(handles),
+        borderaxespad=0.0,
+        borderpad=0.0,
+        fontsize=FACT_SIZE - 1,
+    )
+
+
+def legend_above(axes: Axes, columns: int = 1) -> None:
+    """Put the legend above the panel, right of its title."""
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=columns, borderaxespad=0.3)

@@ -218,6 +218,4 @@ def draw_curve(session: Session, folder: RunFolder) -> None:
     from contig import plots
 
     title = f"{session.config.model} on {session.data.stream.origin}"
-    plots.save(
-        plots.learning_curve([vars(row) for row in session.progress.log], title), folder.path / "curve.png"
-    )
+    plots.save(plots.learning_curve(session.progress.log, title), folder.path / "curve.png")
