@@ -1,6 +1,6 @@
-"""Answers know the past and not the future: what goes beyond ``check_future_changes_nothing``.
+"""Causality beyond ``check_future_changes_nothing``: the evaluation's walk and the samplers.
 
-That check runs over every model in ``test_contract``. Here are the evaluation's own walk and the samplers.
+That check runs over every model in ``test_contract``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from contig.tasks.link_scoring import LinkScorer
 from contig.testing.causality import TAMPERINGS, Queries, Tampering, walk
 
 
-def test_queries_in_a_shared_graph_answer_for_one_another() -> None:
-    """Why scope ``batch`` is checked with its queries held fixed: they are nodes of one graph.
+def test_queries_in_a_shared_graph_influence_each_other() -> None:
+    """Why scope ``batch`` is a case with joint queries: they are nodes of one graph.
 
-    Node 0 met 1, then 1 met 2. Whether somebody asks about 2 decides whether 1 is coupled with 2.
+    Events 0--1, then 1--2. Whether node 2 is queried decides whether 1 is coupled with 2.
     """
     stream = stream_of([(0, 1, 1), (1, 2, 2)], 4)
     ask = torch.tensor([0])
@@ -48,14 +48,14 @@ def test_queries_in_a_shared_graph_answer_for_one_another() -> None:
         assert torch.allclose(alone, both, atol=1e-6) is independent
 
 
-# -- the past does change something -------------------------------------------------------------------------
+# -- the past matters ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - UP_TO_THE_BATCH))
-def test_earlier_events_of_the_same_batch_are_seen(name: str) -> None:
-    """They are in the past: the neighbour lookup knows them, though the states do not yet.
+def test_earlier_events_of_the_same_batch_count(name: str) -> None:
+    """They are in the past: the neighbor lookup finds them, although the states do not contain them yet.
 
-    Only a model that reads nothing but states or a graph from before the batch cannot see them.
+    Models that read only states, or a graph from before the batch, cannot see them.
     """
     after = [(2, 1, 12), (3, 2, 14), (0, 1, 16)]
     met, other = stream_of([(0, 1, 10), *after], 4), stream_of([(3, 2, 10), *after], 4)
@@ -68,7 +68,7 @@ def test_earlier_events_of_the_same_batch_are_seen(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n not in COUPLED])
-def test_the_evaluation_s_scores_do_not_know_the_future(name: str) -> None:
+def test_evaluation_scores_do_not_depend_on_the_future(name: str) -> None:
     stream = random_stream(8, events=45)
     model, cut = case(name, shape_of(stream)), 27
     t = stream.t[cut]
@@ -92,7 +92,7 @@ def test_the_evaluation_s_scores_do_not_know_the_future(name: str) -> None:
 @pytest.mark.parametrize("tamper", TAMPERINGS.values(), ids=TAMPERINGS)
 @pytest.mark.parametrize("how", ["recent", "uniform"])
 @pytest.mark.parametrize("seed", range(3))
-def test_neighbours_do_not_know_the_future(seed: int, how: Choice, tamper: Tampering) -> None:
+def test_neighbors_do_not_depend_on_the_future(seed: int, how: Choice, tamper: Tampering) -> None:
     stream = random_stream(seed)
     t = int(stream.t[25])
     first = int(np.searchsorted(stream.t, t))
@@ -111,11 +111,11 @@ def test_neighbours_do_not_know_the_future(seed: int, how: Choice, tamper: Tampe
 
 @pytest.mark.parametrize("tamper", TAMPERINGS.values(), ids=TAMPERINGS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_negatives_do_not_know_the_future(kind: Kind, tamper: Tampering) -> None:
-    """Given the destinations, all that a draw may know of the future is what ``inductive`` means.
+def test_negatives_do_not_depend_on_the_future(kind: Kind, tamper: Tampering) -> None:
+    """Draws from given destinations do not depend on the future, except as ``inductive`` means it.
 
-    Inductive negatives are pairs that meet outside training only: a draw may depend on which those are for
-    its source, but not on when or how often they meet, nor on those of other sources.
+    Inductive negatives are pairs that occur only outside training: a draw may depend on which those are for
+    its source, but not on when or how often they occur, nor on those of other sources.
     """
     stream = random_stream(6, events=90, num_nodes=17)
     first = int(np.searchsorted(stream.t, stream.t[75]))
@@ -128,14 +128,14 @@ def test_negatives_do_not_know_the_future(kind: Kind, tamper: Tampering) -> None
 
     comparable = [True] * first
     if kind == "inductive":
-        ours, theirs = met_outside(stream, len(train)), met_outside(changed, len(train))
+        ours, theirs = only_outside(stream, len(train)), only_outside(changed, len(train))
         comparable = [ours[s] == theirs[s] for s in stream.src[:first].tolist()]
         assert sum(len(ours[s]) > 1 for s in stream.src[:first][comparable].tolist()) >= 5
     assert torch.equal(draw(changed)[comparable], draw(stream)[comparable])
 
 
-def met_outside(stream: EventStream, train: int) -> dict[int, set[int]]:
-    """For each source, the destinations that it meets after the first ``train`` events and not in them."""
+def only_outside(stream: EventStream, train: int) -> dict[int, set[int]]:
+    """For each source, the destinations that occur only after the first ``train`` events."""
     pairs = list(zip(stream.src.tolist(), stream.dst.tolist(), strict=True))
     return {
         s: {d for a, d in pairs[train:] if a == s} - {d for a, d in pairs[:train] if a == s}

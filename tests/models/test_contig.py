@@ -1,4 +1,4 @@
-"""ConTIG against a plain twin, its ablations against forced weights, and what observing leaves behind."""
+"""ConTIG against a plain twin, its ablations against forced weights, and the states it stores."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def waves(model: ConTIG, dt: float) -> Tensor:
 
 
 class Plain:
-    """ConTIG written out: Python dictionaries, one node at a time, the ODE by matrix exponential."""
+    """ConTIG in plain Python: dictionaries, one node at a time, the ODE by matrix exponential."""
 
     def __init__(self, model: ConTIG, stream: EventStream) -> None:
         self.model, self.stream = model, stream
@@ -78,7 +78,7 @@ class Plain:
         return linear(torch.cat(parts), self.model.encoder.weight, self.model.encoder.bias)
 
     def moved(self, members: list[int], as_of: int) -> dict[int, Tensor]:
-        """``H(T)`` in the graph of these nodes and their latest meetings."""
+        """``H(T)`` in the graph of these nodes and their latest events."""
         place = {v: i for i, v in enumerate(members)}
         start = torch.stack([self.encoded(v, as_of) for v in members])
         known = [p if (p := self.partner(v)) in place else None for v in members]
@@ -96,7 +96,7 @@ class Plain:
         return {v: self._in_its_pair(v, partners.get(v), as_of) for v in nodes}
 
     def _in_its_pair(self, v: int, partner: int | None, as_of: int) -> Tensor:
-        """Only this node's own latest meeting counts, whoever its partner met since."""
+        """Only this node's own latest event counts, whatever its partner did since."""
         start = torch.stack([self.encoded(u, as_of) for u in ([v] if partner is None else [v, partner])])
         graph = dense_latest([None] if partner is None else [1, 0])
         ode = self.model.ode
@@ -114,7 +114,7 @@ class Plain:
 
     def embed(self, nodes: list[int], times: list[int], as_of: int) -> Tensor:
         near = [self.past(v, t) for v, t in zip(nodes, times, strict=True)]
-        # a missing event is filled with the node itself, so a shared graph has no more members than these
+        # padding repeats the node itself, so a shared graph has no other members
         state = self.updated(sorted({*nodes, *(u for past in near for u, _, _ in past)}), as_of)
         rows = [self.attend(state, v, t, past) for v, t, past in zip(nodes, times, near, strict=True)]
         merged = self.model.readout.merge(torch.stack(rows))
@@ -128,8 +128,8 @@ class Plain:
 
     def attend(self, state: dict[int, Tensor], v: int, t: int, past: list[tuple[int, int, int]]) -> Tensor:
         layer, own = self.model.readout.attention, state[v]
-        asked_at = t if self.model.opt.query_time == "absolute" else 0
-        q = layer.query(torch.cat([own, waves(self.model, asked_at)])).view(layer.heads, -1)
+        query_time = t if self.model.opt.query_time == "absolute" else 0
+        q = layer.query(torch.cat([own, waves(self.model, query_time)])).view(layer.heads, -1)
         if not past:
             return torch.cat([torch.zeros(layer.inner), own])
         z = torch.stack(
@@ -176,14 +176,14 @@ def test_the_model_against_a_plain_twin(settings: dict[str, Any]) -> None:
     assert state["last"].tolist() == [plain.last.get(v, -1) for v in range(8)]
 
 
-def test_activity_needs_a_coordinate_of_its_own() -> None:
+def test_activity_needs_two_coordinates() -> None:
     with pytest.raises(ConfigError, match=r"dim=1: activity=true .* dim=2"):
         contig(random_stream(4), activity=True, dim=1)
 
 
 @torch.no_grad()
-def test_a_batch_s_graph_ends_at_its_partners() -> None:
-    """Each node of a chain met the one before it, then the next: partners' partners stay outside."""
+def test_the_graph_of_a_batch_ends_at_the_partners() -> None:
+    """In a chain of events, partners of partners stay outside."""
     stream = stream_of([(i, i + 1, 10 * i) for i in range(6)], 7)
     model = contig(stream, scope="batch", neighbors=1)
     plain, (state, history) = Plain(model, stream), run_over(model, stream, 1)
@@ -211,7 +211,7 @@ def test_node_features_enter_the_encoder() -> None:
 
 
 @torch.no_grad()
-def test_nodes_that_come_later_have_features_of_zero() -> None:
+def test_new_nodes_have_zero_features() -> None:
     stream = random_stream(5, events=12, num_nodes=7, edge_width=0)
     known = torch.randn(7, 2, generator=torch.Generator().manual_seed(0))
     few, all_of_them = (
@@ -230,7 +230,7 @@ def test_nodes_that_come_later_have_features_of_zero() -> None:
 
 
 def embeddings(model: ConTIG, stream: EventStream) -> tuple[Tensor, Tensor]:
-    """Embeddings of every node after the stream, and the state that gave them."""
+    """Embeddings of every node after the stream, and the state."""
     state, history = run_over(model, stream, 4)
     nodes = torch.arange(stream.num_nodes)
     times, as_of = query_times(history, stream.num_nodes)
@@ -253,7 +253,7 @@ def force_gate(model: ConTIG, factor: int, bias: float) -> None:
 
 
 def twins(stream: EventStream, without: str, scope: str, **settings: Any) -> tuple[ConTIG, ConTIG]:
-    """The full model and the ablated one, with the same weights wherever both have them."""
+    """The full model and the ablated one, with the same weights."""
     full, ablated = contig(stream, scope=scope, **settings), contig(stream, scope=scope, without=without)
     ablated.load_state_dict(full.state_dict(), strict=False)
     return full, ablated
@@ -261,7 +261,7 @@ def twins(stream: EventStream, without: str, scope: str, **settings: Any) -> tup
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize("factor", FACTORS)
-def test_without_a_factor_is_its_gate_closed(factor: str, scope: str) -> None:
+def test_without_a_factor_its_gate_is_closed(factor: str, scope: str) -> None:
     stream = random_stream(6)
     full, ablated = twins(stream, factor, scope)
     assert not same(full, ablated, stream)
@@ -270,7 +270,7 @@ def test_without_a_factor_is_its_gate_closed(factor: str, scope: str) -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_without_adaptive_is_every_gate_open(scope: str) -> None:
+def test_without_adaptive_every_gate_is_open(scope: str) -> None:
     stream = random_stream(6)
     full, ablated = twins(stream, "adaptive", scope)
     assert not same(full, ablated, stream)
@@ -280,7 +280,7 @@ def test_without_adaptive_is_every_gate_open(scope: str) -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_without_update_is_a_horizon_of_nothing(scope: str) -> None:
+def test_without_update_the_horizon_is_zero(scope: str) -> None:
     stream = random_stream(6)
     full, ablated = twins(stream, "update", scope)
     assert not same(full, ablated, stream)
@@ -291,7 +291,7 @@ def test_without_update_is_a_horizon_of_nothing(scope: str) -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 @torch.no_grad()
-def test_without_transform_is_the_state_itself(scope: str) -> None:
+def test_without_transform_the_embedding_is_the_state(scope: str) -> None:
     stream = random_stream(6)
     full, ablated = twins(stream, "transform", scope)
     assert not same(full, ablated, stream)
@@ -302,7 +302,7 @@ def test_without_transform_is_the_state_itself(scope: str) -> None:
     torch.testing.assert_close(ablated.embed(state, history, nodes, times, as_of), moved)
 
 
-def test_ablations_add_up() -> None:
+def test_ablations_combine() -> None:
     stream = random_stream(6)
     full, ablated = twins(stream, "latest,neighbor", "pair")
     force_gate(full, 0, -1e4)
@@ -321,15 +321,15 @@ def test_an_unknown_ablation_is_refused() -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 @pytest.mark.parametrize(("solver", "atol"), [("dopri5", 1e-4), ("rk4", 1e-3)])
-def test_other_solvers_embed_the_same(solver: str, atol: float, scope: str) -> None:
+def test_all_solvers_agree(solver: str, atol: float, scope: str) -> None:
     stream = random_stream(7, events=20)
     series, other = contig(stream, scope=scope), contig(stream, scope=scope, solver=solver)
     for a, b in zip(embeddings(series, stream), embeddings(other, stream), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=atol)
 
 
-def test_one_meeting_is_the_same_in_every_scope() -> None:
-    """As long as every node has met one other at most, the graphs of all scopes are those of pairs."""
+def test_scopes_agree_if_every_node_has_one_partner() -> None:
+    """Then the graphs of all scopes are the graphs of pairs."""
     stream = stream_of([(0, 1, 2), (2, 3, 3), (5, 5, 4)], 7)
     found = [embeddings(contig(stream, scope=scope), stream) for scope in SCOPES]
     for other in found[1:]:
@@ -341,7 +341,7 @@ def test_one_meeting_is_the_same_in_every_scope() -> None:
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_only_differences_of_time_count(scope: str) -> None:
+def test_only_time_differences_matter(scope: str) -> None:
     """The same stream at Unix seconds gives the same embeddings, bit for bit."""
     stream = random_stream(9)
     model = contig(stream, scope=scope)
@@ -351,7 +351,7 @@ def test_only_differences_of_time_count(scope: str) -> None:
 
 
 @torch.no_grad()
-def test_fractions_of_a_second_count_at_unix_times() -> None:
+def test_fractions_of_a_second_matter_at_unix_times() -> None:
     def found(start: float, gap: float) -> Tensor:
         stream = stream_of([(0, 1, start), (1, 2, start + 0.5)], 4, float_times=True)
         model = contig(stream)
@@ -364,7 +364,7 @@ def test_fractions_of_a_second_count_at_unix_times() -> None:
 
 
 @torch.no_grad()
-def test_a_second_more_counts_at_unix_times() -> None:
+def test_one_second_matters_at_unix_times() -> None:
     stream = replace(random_stream(9), t=random_stream(9).t + NOW)
     model = contig(stream)
     state, history = run_over(model, stream, 4)
@@ -378,8 +378,8 @@ def test_a_second_more_counts_at_unix_times() -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 @torch.no_grad()
-def test_observing_moves_the_nodes_of_the_batch_alone(scope: str) -> None:
-    """Nodes 1 and 3 occur twice, node 5 meets itself; 0, 4, 6 and 7 do not occur."""
+def test_observing_updates_only_the_nodes_of_the_batch(scope: str) -> None:
+    """Nodes 1 and 3 occur twice, node 5 has a self-loop; 0, 4, 6 and 7 do not occur."""
     known = [(0, 1, 1), (4, 3, 2), (5, 6, 2), (2, 7, 4)]
     stream = stream_of([*known, (1, 3, 9), (2, 1, 9), (5, 5, 10), (3, 2, 12)], 8)
     model = contig(stream, scope=scope)
@@ -397,8 +397,8 @@ def test_observing_moves_the_nodes_of_the_batch_alone(scope: str) -> None:
     assert state["last"].tolist() == [0, 5, 7, 7, 1, 6, 2, 3]
 
 
-def test_states_stay_bounded_thanks_to_the_norm() -> None:
-    """With weights as training may make them; a LayerNorm of width 6 cannot exceed sqrt(5)."""
+def test_the_norm_keeps_states_bounded() -> None:
+    """With large weights, as training may produce; a LayerNorm of width 6 cannot exceed sqrt(5)."""
     stream = random_stream(3, events=120, num_nodes=7, edge_width=0)
     largest = {}
     for norm in (True, False):
@@ -429,7 +429,7 @@ def test_gradients_reach_every_weight_and_no_state(scope: str) -> None:
 
 
 def test_gradients_by_finite_differences() -> None:
-    """Of a link's score, through decoder, attention, ODE and encoder, by a step along the gradient."""
+    """For the score of a link, through decoder, attention, ODE and encoder: a step along the gradient."""
     stream = random_stream(4)
     model = contig(stream)
     state, history = run_over(model, stream, 4)
@@ -440,7 +440,7 @@ def test_gradients_by_finite_differences() -> None:
 
     for name, weight in model.named_parameters():
         if name == "phi.log_frequency":
-            continue  # float32 does not resolve what a step of the slow frequencies does
+            continue  # the effect of the slow frequencies is below the resolution of float32
         model.zero_grad()
         score().backward()
         assert weight.grad is not None
@@ -457,7 +457,7 @@ def test_gradients_by_finite_differences() -> None:
         assert (up - down) / 4e-3 == pytest.approx(size, rel=0.05), name
 
 
-def test_a_state_carried_on_needs_no_gradient() -> None:
+def test_stored_states_need_no_gradient() -> None:
     stream = random_stream(4)
     model = contig(stream).train()
     state: NodeState = model.new_state(stream.num_nodes)
@@ -469,7 +469,7 @@ def test_a_state_carried_on_needs_no_gradient() -> None:
 
 @pytest.mark.parametrize("scope", ["pair", "all", "batch"])
 @pytest.mark.parametrize("solver", ["series", "rk4", "dopri5"])
-def test_path_leads_from_the_encoding_to_the_updated_state(scope: str, solver: str) -> None:
+def test_the_path_leads_from_the_encoding_to_the_updated_state(scope: str, solver: str) -> None:
     stream = random_stream(seed=5)
     model = tiny("contig", shape_of(stream), scope=scope, solver=solver)
     assert isinstance(model, ConTIG)

@@ -1,4 +1,4 @@
-"""CTDNE: vectors are those of the walks, nodes without one have none, pairs are joined as asked."""
+"""CTDNE: vectors from walks, nodes without a vector, and operators on pairs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SETTINGS: dict[str, Any] = {
         ("l2", [4.0, 49.0]),
     ],
 )
-def test_pairs_are_joined(operator: Any, expected: list[float]) -> None:
+def test_the_operators_on_pairs(operator: Any, expected: list[float]) -> None:
     src, dst = torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, -5.0]])
     assert joined(src, dst, operator).tolist() == [expected]
     model: Any = tiny("ctdne", DataShape(0, None, 4), dim=2, operator=operator)
@@ -41,8 +41,8 @@ def test_pairs_are_joined(operator: Any, expected: list[float]) -> None:
     torch.testing.assert_close(model.score(src, dst), (w @ torch.tensor(expected) + b).reshape(1))
 
 
-def test_preparing_learns_vectors_of_the_training_walks() -> None:
-    """The same draws by hand give the same vectors; the classifier is left alone."""
+def test_vectors_are_learned_from_training_walks() -> None:
+    """The same draws by hand give the same vectors; the classifier does not change."""
     stream = random_stream(4, events=40, num_nodes=9)
     model: Any = tiny("ctdne", shape_of(stream), start="linear", step="linear", **SETTINGS)
     history = History.from_stream(stream).only(range(25))
@@ -62,8 +62,8 @@ def test_preparing_learns_vectors_of_the_training_walks() -> None:
     assert model.known.tolist() == [v in seen for v in range(9)]
 
 
-def test_who_was_not_in_training_or_has_no_past_has_no_vector() -> None:
-    """0, 1 and 2 are in training; 3 comes in test, 9 after the stream; 2 first meets somebody at 2."""
+def test_nodes_outside_training_or_without_events_have_no_vector() -> None:
+    """Nodes 0 to 2 are in training, 3 in the test, 9 is new; the first event of node 2 is at time 2."""
     stream = stream_of([(0, 1, 1), (1, 2, 2), (3, 0, 3)], 4)
     model: Any = tiny("ctdne", shape_of(stream), **SETTINGS)
     history = History.from_stream(stream)

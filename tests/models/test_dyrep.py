@@ -1,4 +1,4 @@
-"""DyRep against a plain twin, and what its message says of the partner's neighbourhood."""
+"""DyRep against a plain twin, and the partner's neighborhood in its message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from contig.history import History
 
 
 class Plain(Twin):
-    """DyRep in dictionaries, the recurrent cell written out."""
+    """DyRep in dictionaries, with the recurrent cell written out."""
 
     def waves(self, dt: float) -> Tensor:
         return super().waves(math.log(1 + dt))
@@ -25,7 +25,7 @@ class Plain(Twin):
         return self.last[v] - self.previous[v] if v in self.previous else 0
 
     def structural(self, u: int, event: int) -> Tensor:
-        """What a node says at an event: attention over its events strictly before, by their numbers."""
+        """The partner's part of a message: attention over its events strictly before, by position."""
         past = [(w, i, i) for w, i, _ in self.past(u, self.events[event][2], self.model.opt.neighbors)]
         return self.read(self.model.structure, self.h[u], [self.h[w] for w, _, _ in past], past, event)
 
@@ -57,28 +57,28 @@ def test_against_a_plain_twin(edge_width: int, settings: dict[str, Any], start: 
 
 
 @torch.no_grad()
-def told(model: Any, events: list[Event], last: int) -> Tensor:
-    """Where node 0 stands after the event numbered ``last``; the history knows all the events."""
+def updated_vector(model: Any, events: list[Event], last: int) -> Tensor:
+    """The vector of node 0 after the event at position ``last``; the history has all events."""
     history = History.from_stream(stream_of(events, 6))
     state = model.new_state(6)
-    state["h"][:] = torch.arange(6.0).unsqueeze(1) / 10  # so that it matters who the neighbours are
+    state["h"][:] = torch.arange(6.0).unsqueeze(1) / 10  # so that neighbors differ
     model.observe(state, history, batch_of(history, last, last + 1))
     moved: Tensor = model.updated(state, history, torch.tensor([0]), torch.tensor(100))[0]
     return moved
 
 
-def test_the_partner_speaks_of_those_it_met_just_before_the_event() -> None:
-    """Node 0 meets 1 at 9; whom 1 met before is told, whom it meets then and after is not."""
+def test_the_message_covers_the_partner_s_events_before_this_one() -> None:
+    """Event 0--1 at 9: events of 1 before it enter the message, those at 9 and later do not."""
     model = model_of("dyrep", random_stream(0, edge_width=0))
-    before = told(model, [(1, 2, 5), (0, 1, 9), (1, 3, 9), (1, 3, 12)], 1)
-    after = told(model, [(1, 2, 5), (0, 1, 9), (1, 4, 9), (5, 1, 10)], 1)
+    before = updated_vector(model, [(1, 2, 5), (0, 1, 9), (1, 3, 9), (1, 3, 12)], 1)
+    after = updated_vector(model, [(1, 2, 5), (0, 1, 9), (1, 4, 9), (5, 1, 10)], 1)
     assert torch.equal(before, after)
     for other in ([(1, 4, 5), (0, 1, 9)], [(1, 2, 5), (3, 4, 6), (0, 1, 9)], [(0, 1, 9)]):
-        assert not torch.allclose(told(model, other, len(other) - 1), before, atol=1e-5)
+        assert not torch.allclose(updated_vector(model, other, len(other) - 1), before, atol=1e-5)
 
 
-def test_a_stream_that_slows_down_tells_the_same() -> None:
-    """Intervals count the events that passed: how long they took makes no difference."""
+def test_a_slower_stream_gives_the_same_message() -> None:
+    """Intervals count events, so their duration makes no difference."""
     stream = random_stream(5, events=40)
     slow = replace(stream, t=stream.t + 1_000 * stream.t**2)
     model = model_of("dyrep", stream)
@@ -87,15 +87,15 @@ def test_a_stream_that_slows_down_tells_the_same() -> None:
     assert torch.equal(*found)
 
 
-def test_what_the_node_itself_met_is_not_said_again() -> None:
+def test_the_node_s_own_past_is_not_part_of_the_message() -> None:
     model = model_of("dyrep", random_stream(0, edge_width=0))
-    one = told(model, [(0, 3, 4), (1, 2, 5), (0, 1, 9)], 2)
-    two = told(model, [(0, 4, 2), (1, 2, 5), (0, 1, 9)], 2)
+    one = updated_vector(model, [(0, 3, 4), (1, 2, 5), (0, 1, 9)], 2)
+    two = updated_vector(model, [(0, 4, 2), (1, 2, 5), (0, 1, 9)], 2)
     assert torch.equal(one, two)
 
 
 @torch.no_grad()
-def test_the_embedding_is_the_vector_whenever_it_is_asked_for() -> None:
+def test_the_embedding_is_the_vector_at_any_time() -> None:
     stream = random_stream(3, events=30)
     model = model_of("dyrep", stream)
     state, history = walked(model, Plain(model, stream), batch_size=4, stop=30)

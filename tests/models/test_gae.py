@@ -12,7 +12,7 @@ from contig.history import History
 
 
 def test_embeddings_are_two_convolutions_of_the_whole_graph() -> None:
-    """Nodes 9 and 10 are never met: isolated ones are part of the dense graph too."""
+    """Nodes 9 and 10 have no events: isolated nodes are part of the dense graph too."""
     stream = random_stream(3, events=14, num_nodes=11)
     model: Any = tiny("gae", shape_of(stream), refresh=1)
     history = History.from_stream(stream)

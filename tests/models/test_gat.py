@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.graphs import met_before, own_input
+from support.graphs import own_input, past_events
 from support.problems import random_stream, shape_of, tiny
 from torch import Tensor
 from torch.nn.functional import elu, leaky_relu
@@ -19,7 +19,7 @@ def by_hand(model: Any, stream: EventStream, v: int, t: int, layers: int = 2) ->
     if layers == 0:
         return own_input(model, stream, v, t)
     conv, width = model.layers[layers - 1], stream.edge_width
-    met = met_before(stream, v, t, model.neighbors)
+    met = past_events(stream, v, t, model.neighbors)
     own = by_hand(model, stream, v, t, layers - 1)
     vectors = [*(by_hand(model, stream, u, t, layers - 1) for u, _ in met), own]
     features = [*(torch.tensor(stream.edge_features[i]) for _, i in met), torch.zeros(width)] if width else []

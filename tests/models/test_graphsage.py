@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.graphs import met_before, own_input
+from support.graphs import own_input, past_events
 from support.problems import random_stream, shape_of, tiny
 from torch import Tensor
 
@@ -18,7 +18,7 @@ def by_hand(model: Any, stream: EventStream, v: int, t: int, layers: int = 2) ->
     if layers == 0:
         return own_input(model, stream, v, t)
     conv = model.layers[layers - 1]
-    met = [by_hand(model, stream, u, t, layers - 1) for u, _ in met_before(stream, v, t, model.neighbors)]
+    met = [by_hand(model, stream, u, t, layers - 1) for u, _ in past_events(stream, v, t, model.neighbors)]
     own = by_hand(model, stream, v, t, layers - 1)
     mean = torch.stack(met).mean(dim=0) if met else torch.zeros_like(own)
     found: Tensor = conv.lin_l.weight @ mean + conv.lin_l.bias + conv.lin_r.weight @ own

@@ -1,4 +1,4 @@
-"""JODIE against a plain twin, its projection against the formula, and its two cells told apart."""
+"""JODIE against a plain twin, its projection against the formula, and its two cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class Plain(Twin):
-    """JODIE in dictionaries, the recurrent cells written out."""
+    """JODIE in dictionaries, with the recurrent cells written out."""
 
     def waves(self, dt: float) -> Tensor:
         return super().waves(math.log(1 + dt))
@@ -56,8 +56,8 @@ def test_against_a_plain_twin(edge_width: int, settings: dict[str, Any], start: 
 
 
 @torch.no_grad()
-def test_an_embedding_moves_on_with_the_logarithm_of_time() -> None:
-    """``(1 + w log(1 + dt)) * h`` for one node at many times, days after Unix seconds began to count."""
+def test_an_embedding_moves_with_the_logarithm_of_time() -> None:
+    """``(1 + w log(1 + dt)) * h`` for one node at many times, in Unix seconds."""
     stream = stream_of([(0, 1, NOW), (2, 1, NOW + 5)], 3)
     model = model_of("jodie", stream)
     state, history = run_over(model, stream, 1)
@@ -71,7 +71,7 @@ def test_an_embedding_moves_on_with_the_logarithm_of_time() -> None:
 
 
 @torch.no_grad()
-def test_a_node_nothing_happened_to_stays_where_it_is() -> None:
+def test_a_node_without_events_does_not_move() -> None:
     stream = stream_of([(0, 1, 3)], 3)
     model = model_of("jodie", stream)
     state, history = run_over(model, stream, 1)
@@ -83,8 +83,8 @@ def test_a_node_nothing_happened_to_stays_where_it_is() -> None:
 
 @pytest.mark.parametrize(("silent", "still"), [("source_cell", 0), ("destination_cell", 1)])
 @torch.no_grad()
-def test_a_node_moves_by_the_cell_of_the_side_it_was_on(silent: str, still: int) -> None:
-    """With a cell that says nothing, only those of the other side move; node 2 changes sides."""
+def test_a_node_uses_the_cell_of_its_side(silent: str, still: int) -> None:
+    """With one cell silenced, only nodes of the other side change; node 2 changes sides."""
     stream = stream_of([(0, 2, 1), (2, 1, 2)], 3)
     model = model_of("jodie", stream)
     for p in getattr(model, silent).parameters():

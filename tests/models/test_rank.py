@@ -1,4 +1,4 @@
-"""Ranking many candidates against asking about one pair after the other, for every model."""
+"""Ranking many candidates against scoring one pair at a time, for every model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from contig.models import Model, NodeState, contract
 EVENTS, NODES = 40, 9
 
 
-def trained(name: str) -> tuple[Model, NodeState, History]:
+def observed(name: str) -> tuple[Model, NodeState, History]:
     """A model that has observed the first part of a stream, and the history of all of it."""
     stream = random_stream(4, events=EVENTS, num_nodes=NODES)
     model = case(name, shape_of(stream))
@@ -22,7 +22,7 @@ def trained(name: str) -> tuple[Model, NodeState, History]:
 
 
 def queries(history: History) -> tuple[Tensor, Tensor, Tensor]:
-    """Five sources, seven candidates, and times in the midst of events that the state has not seen."""
+    """Five sources, seven candidates, and times among events that the state has not observed."""
     times = history.events["t"][torch.tensor([25, 28, 28, 33, 39])]
     return torch.tensor([3, 0, 3, 8, 5]), torch.tensor([7, 2, 0, 8, 1, 4, 5]), times
 
@@ -30,7 +30,7 @@ def queries(history: History) -> tuple[Tensor, Tensor, Tensor]:
 def one_by_one(
     model: Model, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
 ) -> Tensor:
-    """Each pair in a call of its own, at its source's time."""
+    """Score each pair in a call of its own."""
     return torch.stack(
         [
             torch.cat([model.link(state, history, s[None], d.view(1, 1), t[None], as_of)[0] for d in row])
@@ -39,9 +39,9 @@ def one_by_one(
     )
 
 
-def asked(name: str, own_candidates: bool, own_times: bool) -> tuple[Tensor, Tensor]:
-    """What ``rank`` says, and what single questions say."""
-    model, state, history = trained(name)
+def ranked(name: str, own_candidates: bool, own_times: bool) -> tuple[Tensor, Tensor]:
+    """Return what ``rank`` gives, and what single calls of ``link`` give."""
+    model, state, history = observed(name)
     src, candidates, times = queries(history)
     table = candidates.expand(len(src), -1)
     if own_candidates:
@@ -58,7 +58,7 @@ def asked(name: str, own_candidates: bool, own_times: bool) -> tuple[Tensor, Ten
 @pytest.mark.parametrize("own_candidates", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_ranking_is_scoring_each_pair(name: str, own_candidates: bool, own_times: bool) -> None:
-    found, expected = asked(name, own_candidates, own_times)
+    found, expected = ranked(name, own_candidates, own_times)
     assert found.shape == expected.shape == (5, 6 if own_candidates else 7)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     assert len(found.unique()) > 1
@@ -67,22 +67,22 @@ def test_ranking_is_scoring_each_pair(name: str, own_candidates: bool, own_times
 @pytest.mark.parametrize("own_times", [True, False])
 @pytest.mark.parametrize("name", [n for n in CASES if n not in COUPLED])
 def test_parts_change_nothing(name: str, own_times: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two rows at a time, the last part smaller, and not even one."""
-    whole, _ = asked(name, own_candidates=False, own_times=own_times)
+    """Two rows at a time with a smaller rest, and less than one row."""
+    whole, _ = ranked(name, own_candidates=False, own_times=own_times)
     for pairs in (15, 3):
         monkeypatch.setattr(contract, "at_once", lambda device, pairs=pairs: pairs)
-        parts, _ = asked(name, own_candidates=False, own_times=own_times)
+        parts, _ = ranked(name, own_candidates=False, own_times=own_times)
         torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-5)
 
 
-def test_what_happens_in_a_batch_counts_at_its_own_time() -> None:
-    """A pair that met after ``as_of`` but before the query has met, unless all is asked at ``as_of``."""
-    model, state, history = trained("edgebank")
+def test_events_of_a_batch_count_at_their_own_time() -> None:
+    """An event after ``as_of`` but before the query counts, unless the query is at ``as_of``."""
+    model, state, history = observed("edgebank")
     src, dst, t = (history.events[name] for name in ("src", "dst", "t"))
     late = next(
         i for i in range(26, EVENTS - 1)
         if t[25] < t[i] < t[-1] and not ((src[:26] == src[i]) & (dst[:26] == dst[i])).any()
     )  # fmt: skip
-    asked = (src[late : late + 1], dst[late : late + 1])
-    assert model.rank(state, history, *asked, t[-1:], t[25]).item() == 1
-    assert model.rank(state, history, *asked, t[25], t[25]).item() == 0
+    pair = (src[late : late + 1], dst[late : late + 1])
+    assert model.rank(state, history, *pair, t[-1:], t[25]).item() == 1
+    assert model.rank(state, history, *pair, t[25], t[25]).item() == 0

@@ -1,4 +1,4 @@
-"""Replays and playbacks of a stream, for every model: states as they were at any time."""
+"""Replays and playbacks of a stream, for every model: the state at any past time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stream() -> EventStream:
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
-def test_a_replay_is_the_walk_without_its_scores(name: str, batch_size: int, stream: EventStream) -> None:
+def test_a_replay_observes_as_a_walk_does(name: str, batch_size: int, stream: EventStream) -> None:
     model = case(name, shape_of(stream))
     expected, history = run_over(model, stream, batch_size)
     state, seen = model.new_state(stream.num_nodes), []
@@ -35,7 +35,7 @@ def test_a_replay_is_the_walk_without_its_scores(name: str, batch_size: int, str
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_replay_of_some_events_takes_no_others_in(name: str, stream: EventStream) -> None:
+def test_a_replay_of_some_events_observes_no_others(name: str, stream: EventStream) -> None:
     model = case(name, shape_of(stream))
     chosen = np.flatnonzero(np.arange(len(stream)) % 3 != 1)
     history = History.from_stream(stream)
@@ -49,7 +49,7 @@ def test_a_replay_of_some_events_takes_no_others_in(name: str, stream: EventStre
     assert state.position == chosen[-1] + 1
 
 
-def test_a_replay_of_nothing(stream: EventStream) -> None:
+def test_a_replay_of_no_events(stream: EventStream) -> None:
     model = case(MODELS[0], shape_of(stream))
     state, history = run_over(model, stream, 5)
     state.position, rows = 7, snapshot(state)
@@ -62,8 +62,8 @@ def test_a_replay_of_nothing(stream: EventStream) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_playback_knows_what_lies_strictly_before(name: str, stream: EventStream) -> None:
-    """Whole batches are observed as such, then the rest up to the time; earlier questions do not matter."""
+def test_a_playback_has_observed_what_lies_strictly_before(name: str, stream: EventStream) -> None:
+    """It observes whole batches, then the rest up to the time; earlier calls do not matter."""
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     playback = Playback(model, history, stream.num_nodes, 4)
     last = int(stream.t[-1])
@@ -80,7 +80,7 @@ def test_a_playback_knows_what_lies_strictly_before(name: str, stream: EventStre
             assert all(torch.equal(found[k], v) for k, v in expected.rows.items())
 
 
-def test_a_playback_of_real_times_takes_whole_ones(stream: EventStream) -> None:
+def test_a_playback_of_real_valued_times_accepts_integers(stream: EventStream) -> None:
     model = case(MODELS[0], shape_of(stream))
     history = History.from_stream(replace(stream, t=stream.t + 0.5))
     playback = Playback(model, history, stream.num_nodes, 4)
@@ -88,7 +88,7 @@ def test_a_playback_of_real_times_takes_whole_ones(stream: EventStream) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_playback_goes_back_as_if_nothing_had_been_asked(name: str, stream: EventStream) -> None:
+def test_a_playback_can_go_back(name: str, stream: EventStream) -> None:
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     playback = Playback(model, history, stream.num_nodes, 4)
     for when in (int(stream.t[-1]), int(stream.t[9]), 1, int(stream.t[-2]), 12.5):

@@ -1,4 +1,4 @@
-"""What a node state keeps, and how it grows, forgets and is copied."""
+"""Node states: blank rows, growing, resetting, saving and copying."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLANK = {"h": torch.tensor([1.0, 2.0, 3.0]), "last": torch.tensor(-1), "pair": t
 
 @pytest.fixture
 def state() -> NodeState:
-    """Four nodes; something has happened to nodes 1 and 3."""
+    """Four nodes, of which 1 and 3 have changed."""
     made = NodeState(BLANK, 4)
     made["h"][1] = torch.tensor([7.0, 8.0, 9.0])
     made["last"][torch.tensor([1, 3])] = torch.tensor([5, 6])
@@ -55,8 +55,8 @@ def test_growing_adds_blank_rows_and_keeps_the_others(state: NodeState) -> None:
     assert state.position == 7
 
 
-def test_growing_node_by_node_moves_the_rows_seldom() -> None:
-    """A live stream brings nodes one at a time; copying everything for each would be quadratic."""
+def test_growing_node_by_node_rarely_copies_the_rows() -> None:
+    """A live stream adds nodes one at a time; copying all rows for each would be quadratic."""
     state, places = NodeState(BLANK, 0), set()
     for node in range(1000):
         state.grow(node + 1)
@@ -67,7 +67,7 @@ def test_growing_node_by_node_moves_the_rows_seldom() -> None:
     assert len(places) <= 12
 
 
-def test_spare_room_is_neither_saved_nor_told() -> None:
+def test_spare_rows_are_neither_visible_nor_saved() -> None:
     state = NodeState(BLANK, 100)
     state.grow(101)
     kept, exact = io.BytesIO(), io.BytesIO()
@@ -85,7 +85,7 @@ def test_growing_never_shrinks(state: NodeState, num_nodes: int) -> None:
     assert same(state.rows, before)
 
 
-def test_reset_forgets_in_place(state: NodeState) -> None:
+def test_reset_makes_rows_blank_in_place(state: NodeState) -> None:
     places = {name: x.data_ptr() for name, x in state.rows.items()}
     state.reset()
     assert same(state.rows, NodeState(BLANK, 4).rows)
@@ -93,7 +93,7 @@ def test_reset_forgets_in_place(state: NodeState) -> None:
     assert {name: x.data_ptr() for name, x in state.rows.items()} == places
 
 
-def test_restoring_takes_everything_over_in_place(state: NodeState) -> None:
+def test_restoring_copies_in_place(state: NodeState) -> None:
     other = NodeState(BLANK, 4)
     places = {name: x.data_ptr() for name, x in other.rows.items()}
     other.restore(state.snapshot())
@@ -117,7 +117,7 @@ def test_restoring_a_smaller_state_leaves_the_rest_blank(state: NodeState) -> No
     assert same(other.rows, state.rows)
 
 
-def test_a_clone_goes_its_own_way(state: NodeState) -> None:
+def test_a_clone_is_independent(state: NodeState) -> None:
     twin, before = state.clone(), rows(state)
     assert same(twin.rows, state.rows)
     assert twin.position == 7
@@ -145,8 +145,8 @@ def test_restoring_its_own_snapshot_changes_nothing(state: NodeState) -> None:
     assert same(state.rows, before)
 
 
-def test_a_state_of_nothing() -> None:
-    """A rule remembers nothing per node, but nodes still come and go."""
+def test_a_state_without_rows() -> None:
+    """A heuristic stores nothing per node, but nodes are still counted."""
     state = NodeState({}, 3)
     state.grow(5)
     assert state.num_nodes == state.clone().num_nodes == 5

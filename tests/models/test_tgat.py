@@ -41,29 +41,29 @@ class Plain(Twin):
         (
             3,
             {"time_dim": 3, "heads": 3, "node_features": True, "identity": 5},
-        ),  # it has features, so no codes
+        ),  # nodes have features, so no random ones
     ],
     ids=str,
 )
 @torch.no_grad()
 def test_against_a_plain_twin(edge_width: int, settings: dict[str, Any], start: int, layers: int) -> None:
-    """At times among the events, those of one time included, and for a node that comes late."""
+    """At times among the events, ties included, and for a node that appears late."""
     stream = random_stream(9, events=30, num_nodes=8, edge_width=edge_width, start=start)
     model = model_of("tgat", stream, layers=layers, **settings)
     twin, history = Plain(model, stream), History.from_stream(stream)
     nodes = torch.arange(8).repeat(3)
     times = torch.tensor(stream.t[[4, 17, 29]]).repeat_interleave(8) + torch.arange(24) % 2
     found = model.embed(model.new_state(8), history, nodes, times, times[0])
-    asked = zip(nodes.tolist(), times.tolist(), strict=True)
-    expected = torch.stack([twin.embed(v, t, layers) for v, t in asked])
+    queries = zip(nodes.tolist(), times.tolist(), strict=True)
+    expected = torch.stack([twin.embed(v, t, layers) for v, t in queries])
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
     assert expected.std(dim=0).min() > 1e-3
 
 
 @pytest.mark.parametrize(("layers", "seen"), [(1, False), (2, True)])
 @torch.no_grad()
-def test_a_second_layer_sees_whom_the_neighbour_met(layers: int, seen: bool) -> None:
-    """Node 1 met 2 or 3 before it met 0; both have features, and the first layer does not reach them."""
+def test_the_second_layer_reaches_neighbors_of_neighbors(layers: int, seen: bool) -> None:
+    """Event 1--2 or 1--3, then 0--1: nodes 2 and 3 have features that the first layer does not reach."""
     streams = [stream_of([(1, other, 2), (1, 0, 5)], 4) for other in (2, 3)]
     found = []
     for stream in streams:
@@ -74,8 +74,8 @@ def test_a_second_layer_sees_whom_the_neighbour_met(layers: int, seen: bool) -> 
 
 
 @torch.no_grad()
-def test_a_neighbour_is_embedded_as_it_was_at_the_event() -> None:
-    """What node 1 did at the time it met 0 or since does not reach 0, though it lies before the query."""
+def test_a_neighbor_is_embedded_at_the_time_of_the_event() -> None:
+    """Events of node 1 at the time of 0--1 or later do not reach 0, although they precede the query."""
     known = stream_of([(1, 2, 2), (0, 1, 5)], 5)
     more = stream_of([(1, 2, 2), (0, 1, 5), (1, 3, 5), (1, 4, 6)], 5)
     found = []
@@ -86,6 +86,6 @@ def test_a_neighbour_is_embedded_as_it_was_at_the_event() -> None:
     torch.testing.assert_close(*found, rtol=0, atol=1e-6)
 
 
-def test_it_needs_a_layer() -> None:
+def test_at_least_one_layer_is_needed() -> None:
     with pytest.raises(ConfigError, match=r"^layers=0 must be at least 1"):
         tiny("tgat", shape_of(random_stream(0)), layers=0)

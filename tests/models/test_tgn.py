@@ -55,11 +55,11 @@ def test_against_a_plain_twin(edge_width: int, settings: dict[str, Any], start: 
     torch.testing.assert_close(state["h"], torch.stack(list(twin.h.values())), rtol=0, atol=1e-5)
     expected = torch.stack([twin.embed(v, int(times[v])) for v in range(stream.num_nodes)])
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-    assert expected.std(dim=0).min() > 1e-3  # the nodes can be told apart
+    assert expected.std(dim=0).min() > 1e-3  # the nodes differ
 
 
 @torch.no_grad()
-def test_a_node_without_a_past_reads_its_blank_memory_alone() -> None:
+def test_a_node_without_events_reads_only_its_blank_memory() -> None:
     stream = random_stream(7, events=20, num_nodes=6)
     model = model_of("tgn", stream)
     twin = Plain(model, stream)
@@ -74,12 +74,12 @@ def test_a_node_without_a_past_reads_its_blank_memory_alone() -> None:
 
 
 class OurWaves(nn.Module):
-    """Our time encoding in the place of theirs, which is the cosine of a linear layer."""
+    """Our time encoding in place of theirs, which is the cosine of a linear layer."""
 
     def __init__(self, phi: nn.Module) -> None:
         super().__init__()
         self.phi = phi
-        self.lin = nn.Linear(1, 1)  # they ask it for the device
+        self.lin = nn.Linear(1, 1)  # its device is read there
 
     def forward(self, t: Tensor) -> Tensor:
         encoded: Tensor = self.phi(t)
@@ -87,7 +87,7 @@ class OurWaves(nn.Module):
 
 
 class TheirMemory:
-    """``TGNMemory`` with a model's weights, and its conventions for a node's first batch made ours.
+    """``TGNMemory`` with a model's weights and our conventions for the first batch of a node.
 
     At a node's first appearance they pass zeros through the cell, where ours stays blank; and they
     count the first interval from time 0, where ours is 0: both are set after the batch.
@@ -117,8 +117,8 @@ class TheirMemory:
         return moved
 
 
-def crowded_stream(seed: int) -> EventStream:
-    """Many events of every node in a batch, each at a time of its own; some nodes come late.
+def dense_stream(seed: int) -> EventStream:
+    """Many events per node and batch, all at different times; some nodes appear late.
 
     Theirs takes any of several latest events of one time, and one of a node with itself twice.
     """
@@ -138,8 +138,8 @@ def crowded_stream(seed: int) -> EventStream:
 
 @pytest.mark.parametrize("seed", range(3))
 @torch.no_grad()
-def test_the_memory_is_pytorch_geometric_s(seed: int) -> None:
-    stream = crowded_stream(seed)
+def test_the_memory_agrees_with_pytorch_geometric(seed: int) -> None:
+    stream = dense_stream(seed)
     assert np.all(stream.src != stream.dst)
     assert set(stream.src) | set(stream.dst) == set(range(NODES))
     model = model_of("tgn", stream)

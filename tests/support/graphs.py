@@ -1,4 +1,4 @@
-"""Graphs as dense matrices and plain loops: what the tests of several models compare with."""
+"""Graphs as dense matrices and plain loops, to compare models with."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from torch import Tensor
 from contig.data.events import EventStream
 
 
-def met_before(stream: EventStream, v: int, t: float, k: int) -> list[tuple[int, int]]:
-    """The other ends and numbers of the last ``k`` events of a node before a time."""
+def past_events(stream: EventStream, v: int, t: float, k: int) -> list[tuple[int, int]]:
+    """The other ends and positions of the last ``k`` events of a node before a time."""
     ends = zip(stream.src.tolist(), stream.dst.tolist(), strict=True)
     met = [(d if v == s else s, i) for i, (s, d) in enumerate(ends) if v in (s, d) and stream.t[i] < t]
     return met[::-1][:k]
 
 
 def own_input(model: Any, stream: EventStream, v: int, t: float) -> Tensor:
-    """The vector that a node of training starts from, once it has met somebody."""
-    row = v + 1 if met_before(stream, v, t, 1) else 0
+    """The input vector of a training node: its own from the first event on."""
+    row = v + 1 if past_events(stream, v, t, 1) else 0
     vector: Tensor = model.inputs.vectors[row]
     return vector
 
@@ -34,7 +34,7 @@ def dense_convolution(layer: Any, x: Tensor, adjacency: Tensor) -> Tensor:
 
 
 def dense_graph(model: Any, stream: EventStream, events: int) -> tuple[Tensor, Tensor]:
-    """Inputs and adjacency of all nodes after the first events, isolated ones too."""
+    """Inputs and adjacency of all nodes after the first events, isolated ones included."""
     adjacency = np.zeros((stream.num_nodes, stream.num_nodes))
     met = set()
     for s, d in zip(stream.src[:events].tolist(), stream.dst[:events].tolist(), strict=True):

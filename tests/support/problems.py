@@ -19,7 +19,7 @@ from contig.testing import ModelCase
 from contig.testing.cases import batch_of, embeds, query_times, run_over, shape_of, snapshot
 from contig.testing.streams import Event, random_stream, stream_of, with_events
 
-torch.set_num_threads(1)  # on tensors this small, threads only wait for one another
+torch.set_num_threads(1)  # on tensors this small, more threads are slower
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +82,7 @@ CASES: dict[str, ModelCase] = {
     "edgebank-window": tiny_case("edgebank", {"window": 7.5}),
     "popularity-window": tiny_case("popularity", {"window": 7.5}),
 }
-# An embedding knows the past only up to the batch: through states, or a graph that is renewed now and then.
+# An embedding knows the past only up to the batch: through states, or a graph that is rebuilt now and then.
 UP_TO_THE_BATCH = {"contig-without-transform", "jodie", "dyrep", "gae", "vgae"}
 TELLS_APART = {name for name, one in CASES.items() if one.identifies_nodes}
 COUPLED = {name for name, one in CASES.items() if one.joint_queries}
@@ -102,7 +102,7 @@ def case(name: str, data: DataShape) -> Model:
 
 
 def dense(coupling: Coupling, rows: int) -> Floats:
-    """The matrix that ``coupling.spread`` multiplies with."""
+    """The matrix by which ``coupling.spread`` multiplies."""
     matrix = np.zeros((rows, rows))
     edges = (coupling.row.numpy(), coupling.col.numpy())
     np.add.at(matrix, edges, coupling.weight.double().numpy())
@@ -110,7 +110,7 @@ def dense(coupling: Coupling, rows: int) -> Floats:
 
 
 def dense_latest(partner: Sequence[int | None]) -> Floats:
-    """``D^-1/2 S D^-1/2`` of the set of pairs ``{v, partner[v]}``, written out."""
+    """``D^-1/2 S D^-1/2`` of the set of pairs ``{v, partner[v]}``, in a plain loop."""
     n = len(partner)
     adjacency = np.zeros((n, n))
     for pair in {frozenset((v, r)) for v, r in enumerate(partner) if r is not None}:
@@ -122,7 +122,7 @@ def dense_latest(partner: Sequence[int | None]) -> Floats:
 
 
 def random_partners(rng: np.random.Generator, n: int, share: float = 0.8) -> list[int | None]:
-    """Latest partners as they come: some rows without one, some their own, some mutual."""
+    """Random latest partners: some rows without one, some their own, some mutual."""
     partner: list[int | None] = [int(rng.integers(0, n)) if rng.random() < share else None for _ in range(n)]
     partner[1], partner[2] = 2, 1
     return partner

@@ -1,4 +1,4 @@
-"""Models written out in plain Python, one node at a time: what the tests of several models compare with."""
+"""Models in plain Python, one node at a time, to compare the real ones with."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from support.problems import batch_of, tiny
 NOW = 1_700_000_000  # Unix seconds: in float32 they are 128 apart
 NODE_WIDTH = 5
 
-Past = tuple[int, int, int]  # the other end of an event, its number, its time
+Past = tuple[int, int, int]  # the other end of an event, its position, its time
 
 
 def with_node_features(stream: EventStream, wanted: bool = True) -> DataShape:
-    """The stream's shape, with features of its nodes where they are wanted."""
+    """The shape of a stream, with random node features if ``wanted``."""
     draw = torch.Generator().manual_seed(5)
     features = torch.randn(stream.num_nodes, NODE_WIDTH, generator=draw)
     return DataShape(stream.edge_width, features if wanted else None)
@@ -46,7 +46,7 @@ class Twin:
         self.last: dict[int, int] = {}
         self.previous: dict[int, int] = {}
 
-    # -- what an event says --------------------------------------------------------------------------
+    # -- messages ------------------------------------------------------------------------------------
 
     def waves(self, dt: float) -> Tensor:
         angles = [dt * w for w in self.model.phi.log_frequency.double().exp().tolist()]
@@ -71,10 +71,10 @@ class Twin:
         return self.events[self.last[v]][2] - self.events[self.previous[v]][2]
 
     def message(self, v: int, other: Tensor) -> Tensor:
-        said = [self.features(self.last[v]), self.waves(self.interval(v)), self.node_features(v)]
-        return torch.cat([other, *said])
+        parts = [self.features(self.last[v]), self.waves(self.interval(v)), self.node_features(v)]
+        return torch.cat([other, *parts])
 
-    # -- a neighbourhood -----------------------------------------------------------------------------
+    # -- neighborhoods -------------------------------------------------------------------------------
 
     def past(self, v: int, t: float, k: int) -> list[Past]:
         """The last ``k`` events before ``t``, the most recent first."""
@@ -95,7 +95,7 @@ class Twin:
     def read(
         self, readout: AttentionReadout, own: Tensor, vectors: list[Tensor], past: list[Past], t: float
     ) -> Tensor:
-        """The readout of a node's own vector and those of the other ends of its past events."""
+        """The readout of a node's vector and those of the other ends of its past events."""
         layer = readout.attention
         attended = torch.zeros(layer.inner)
         if past:
@@ -107,7 +107,7 @@ class Twin:
     # -- walking -------------------------------------------------------------------------------------
 
     def updated(self, v: int) -> Tensor:
-        """Where the vector of a node stands once its latest event is taken in."""
+        """The vector of a node with its latest event applied."""
         raise NotImplementedError
 
     def observe(self, start: int, stop: int) -> None:
@@ -136,13 +136,13 @@ class TorchAttention:
         self.layer.load_state_dict({**kept, "out_proj.weight": torch.eye(layer.inner)})
 
     def __call__(self, query: Tensor, keys: Tensor) -> Tensor:
-        """``[query_dim]`` and ``[k, key_dim]`` to ``[inner]``."""
+        """Attend with ``[query_dim]`` to ``[k, key_dim]``; the result is ``[inner]``."""
         attended: Tensor = self.layer(query[None, None], keys[None], keys[None], need_weights=False)[0]
         return attended[0, 0]
 
 
 def walked(model: Any, twin: Twin, batch_size: int, stop: int) -> tuple[NodeState, History]:
-    """Model and twin after the same batches of the first ``stop`` events; the history is of them all."""
+    """Observe the first ``stop`` events with model and twin; the history has all events."""
     stream = twin.stream
     history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
     for step in schedule(stream.t[:stop], batch_size):
@@ -152,5 +152,5 @@ def walked(model: Any, twin: Twin, batch_size: int, stop: int) -> tuple[NodeStat
 
 
 def later_times(stream: EventStream, stop: int) -> Tensor:
-    """A time for each node: after the first ``stop`` events, and for most after some more of them."""
+    """A time per node: after the first ``stop`` events, and for most nodes after some more."""
     return int(stream.t[stop - 1]) + 1 + 4 * (torch.arange(stream.num_nodes) % 3)

@@ -71,7 +71,7 @@ TAMPERINGS: dict[str, Tampering] = {
 
 @dataclass(frozen=True)
 class Queries:
-    """Sources and their candidates, in the order of their times; asked in batches."""
+    """Sources and their candidates, in the order of their times, to be scored in batches."""
 
     src: Tensor  # [queries]
     dst: Tensor  # [queries, candidates]

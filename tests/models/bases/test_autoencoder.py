@@ -1,4 +1,4 @@
-"""The graph of the pairs that met, against sets of pairs."""
+"""The graph of all pairs so far, against sets of pairs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from contig.models.bases.autoencoder import Pairs
 from contig.training.optimizer import FlatAdam
 
 
-def neighbours(pairs: Pairs, position: int) -> set[tuple[int, int]]:
-    """The edges of a graph by the ids of their ends, each of them once."""
+def edges_before(pairs: Pairs, position: int) -> set[tuple[int, int]]:
+    """The edges of a graph as pairs of node ids, each once."""
     graph = pairs.graph(position)
     ids = [-1, *graph.nodes.tolist()]
     edges = [(ids[a], ids[b]) for a, b in graph.edges.T.tolist()]
@@ -24,7 +24,7 @@ def neighbours(pairs: Pairs, position: int) -> set[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_snapshot_is_the_set_of_pairs_before_it(seed: int) -> None:
+def test_a_graph_is_the_set_of_pairs_before_a_position(seed: int) -> None:
     stream = random_stream(seed, events=50, num_nodes=13)
     assert np.any(stream.src == stream.dst)
     whole = History.from_stream(stream)
@@ -34,7 +34,7 @@ def test_a_snapshot_is_the_set_of_pairs_before_it(seed: int) -> None:
         for position in (0, 1, 7, 23, 49, 50):
             met = [(int(stream.src[i]), int(stream.dst[i])) for i in numbers if i < position]
             expected = {(a, b) for a, b in met if a != b} | {(b, a) for a, b in met if a != b}
-            assert neighbours(pairs, position) == expected
+            assert edges_before(pairs, position) == expected
             graph = pairs.graph(position)
             assert set(graph.nodes.tolist()) == {v for pair in met for v in pair}
             ids = torch.tensor([*range(13), 40])
@@ -43,7 +43,7 @@ def test_a_snapshot_is_the_set_of_pairs_before_it(seed: int) -> None:
             assert places == [order.index(v) + 1 if v in order else 0 for v in ids.tolist()]
 
 
-def test_pairs_are_counted_again_when_the_past_has_grown() -> None:
+def test_pairs_do_not_cover_a_history_that_has_grown() -> None:
     stream = random_stream(1, events=20, num_nodes=6)
     history = History.from_stream(stream[:8])
     history.grow(6)
@@ -54,8 +54,8 @@ def test_pairs_are_counted_again_when_the_past_has_grown() -> None:
 
 
 @pytest.mark.parametrize("name", ["gae", "vgae"])
-def test_the_graph_is_renewed_every_so_many_events(name: str) -> None:
-    """At ``as_of`` the pairs count up to the last multiple of ``refresh`` that lies strictly before it."""
+def test_the_graph_is_rebuilt_every_refresh_events(name: str) -> None:
+    """At ``as_of`` it holds the events up to the last multiple of ``refresh`` strictly before it."""
     stream = random_stream(4, events=30)
     model: Any = tiny(name, shape_of(stream), refresh=7)
     history, state = History.from_stream(stream), model.new_state(9)
@@ -71,8 +71,8 @@ def test_the_graph_is_renewed_every_so_many_events(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gae", "vgae"])
-def test_what_is_kept_of_a_graph_follows_the_weights_and_the_events(name: str) -> None:
-    """A graph is encoded once while weights stand still: counted by calls, and compared with fresh ones."""
+def test_the_cached_encoding_follows_weights_and_events(name: str) -> None:
+    """A graph is encoded once per set of weights: count the calls, and compare with fresh encodings."""
     stream = random_stream(5, events=30)
     model: Any = tiny(name, shape_of(stream), refresh=2)
     history, other, state = History.from_stream(stream), History.from_stream(stream[:15]), model.new_state(9)
@@ -82,7 +82,7 @@ def test_what_is_kept_of_a_graph_follows_the_weights_and_the_events(name: str) -
 
     def ask(past: History, i: int) -> torch.Tensor:
         as_of = torch.tensor(stream.t[i])
-        fresh = model.embed(state, past, nodes, as_of.repeat(9), as_of)  # with gradients nothing is kept
+        fresh = model.embed(state, past, nodes, as_of.repeat(9), as_of)  # nothing is cached with gradients
         with torch.no_grad():
             first = model.embed(state, past, nodes, as_of.repeat(9), as_of)
             before = len(calls)
@@ -94,7 +94,9 @@ def test_what_is_kept_of_a_graph_follows_the_weights_and_the_events(name: str) -
     early, late = ask(history, 9), ask(history, 25)
     assert not torch.allclose(early, late)
     torch.testing.assert_close(ask(other, 9), early)
-    optimizer = FlatAdam(model, lr=0.1, weight_decay=0, clip=1)  # it steps behind torch's back
+    optimizer = FlatAdam(
+        model, lr=0.1, weight_decay=0, clip=1
+    )  # it changes weights without torch's version counter
     as_of = torch.tensor(stream.t[25])
     torch.testing.assert_close(ask(history, 25), late)
     model.train()

@@ -1,4 +1,4 @@
-"""What a memory keeps of a stream: vectors, latest events and intervals, by hand and by gradient."""
+"""Memories: stored vectors, latest events and intervals by hand, and the flow of gradients."""
 
 from __future__ import annotations
 
@@ -61,11 +61,14 @@ def test_the_latest_event_of_every_node(
     [
         (0, [0, 0, 0, 0, 0]),
         (1, [0, 0, 0, 0, 0]),
-        (2, [6, 0, 0, 0, 0]),  # 9 - 3: of two events in one batch the last counts; 2 has no earlier batch
+        (
+            2,
+            [6, 0, 0, 0, 0],
+        ),  # 9 - 3: the last of two events in one batch counts; node 2 has no earlier batch
         (3, [11, 17, 0, 0, 0]),
     ],
 )
-def test_the_interval_since_the_last_event_that_the_vector_knows(batches: int, intervals: list[int]) -> None:
+def test_the_interval_since_the_last_event_in_the_vector(batches: int, intervals: list[int]) -> None:
     stream = stream_of([(a, b, NOW + t) for a, b, t in EVENTS], 5)
     model, history = model_of("tgn", stream), History.from_stream(stream)
     state, nodes = walk(model, history, batches), torch.arange(5)
@@ -76,9 +79,7 @@ def test_the_interval_since_the_last_event_that_the_vector_knows(batches: int, i
 
 @pytest.mark.parametrize(("batches", "passed"), [(0, [0] * 5), (2, [2, 0, 0, 0, 0]), (3, [2, 4, 0, 0, 0])])
 @pytest.mark.parametrize("name", PACED)
-def test_the_events_since_the_last_one_that_the_vector_knows(
-    name: str, batches: int, passed: list[int]
-) -> None:
+def test_the_events_since_the_last_one_in_the_vector(name: str, batches: int, passed: list[int]) -> None:
     stream = stream_of([(a, b, NOW + t) for a, b, t in EVENTS], 5)
     model, history = model_of(name, stream), History.from_stream(stream)
     state, nodes = walk(model, history, batches), torch.arange(5)
@@ -88,28 +89,28 @@ def test_the_events_since_the_last_one_that_the_vector_knows(
 
 
 class Still(RecurrentMemory):
-    """Remembers what it was asked, and moves every vector it is asked about by 1."""
+    """Records its calls, and adds 1 to every vector that is updated."""
 
     name = "still"
 
     def __init__(self, data: DataShape) -> None:
         super().__init__(6, 4, data)
-        self.asked: list[tuple[list[int], int, list[int]]] = []
+        self.calls: list[tuple[list[int], int, list[int]]] = []
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
-        self.asked.append((nodes.tolist(), int(as_of), state["last"][nodes].tolist()))
+        self.calls.append((nodes.tolist(), int(as_of), state["last"][nodes].tolist()))
         return state["h"][nodes] + 1
 
     def embed(self, state: NodeState, *rest: Any) -> Tensor:
         raise NotImplementedError
 
 
-def test_vectors_are_moved_before_the_batch_s_events_are_the_latest() -> None:
-    """One question per batch, about its nodes at its first event's time, when ``last`` is still the old."""
+def test_vectors_are_updated_before_the_latest_events() -> None:
+    """One call per batch, for its nodes at its first time, while ``last`` is still the old one."""
     stream = stream_of(EVENTS, 5)
     model, history = Still(DataShape(0, None)), History.from_stream(stream)
     state = walk(model, history, 3)
-    assert model.asked == [
+    assert model.calls == [
         ([0, 1], 3, [-1, -1]),
         ([0, 2, 3], 5, [0, -1, -1]),
         ([0, 1], 20, [2, 0]),
@@ -119,7 +120,7 @@ def test_vectors_are_moved_before_the_batch_s_events_are_the_latest() -> None:
     assert state["before_last"].tolist() == [2, 0, -1, -1, -1]
 
 
-def test_the_message_says_what_happened() -> None:
+def test_the_message_by_hand() -> None:
     """``[other | f | Phi(interval) | x]`` of node 0 after 0--1 at 1 and 2--0 at 4, both observed alone."""
     features = np.random.default_rng(0).normal(size=(2, 3))
     stream = stream_of([(0, 1, NOW + 1), (2, 0, NOW + 4)], 3, features=features)
@@ -135,8 +136,8 @@ def test_the_message_says_what_happened() -> None:
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_gradients_reach_what_takes_an_event_in(name: str) -> None:
-    """The stored vectors carry none, but the latest event is taken in anew at every question."""
+def test_gradients_reach_the_weights_of_the_update(name: str) -> None:
+    """The stored vectors carry none, but the latest event is applied again whenever a node is read."""
     stream = random_stream(1)
     model = model_of(name, stream)
     state, history = run_over(model, stream, 5)
@@ -149,22 +150,22 @@ def test_gradients_reach_what_takes_an_event_in(name: str) -> None:
 
 
 def as_on_a_gpu(ids: Tensor, num_nodes: int, **_: bool) -> tuple[Tensor, Tensor]:
-    """``distinct`` where shapes must not depend on data: every mention on its own."""
+    """``distinct`` if shapes must not depend on data: the ids as they are."""
     return ids, torch.arange(len(ids))
 
 
 def everyone(ids: Tensor, num_nodes: int, **_: bool) -> tuple[Tensor, Tensor]:
-    """``distinct`` where there are fewer nodes than mentions: all of them."""
+    """``distinct`` if there are fewer nodes than ids: all nodes."""
     return torch.arange(num_nodes), ids
 
 
 def padded(ids: Tensor, num_nodes: int, **_: bool) -> tuple[Tensor, Tensor]:
-    """``distinct`` where there is room for more than are named."""
+    """``distinct`` with room for more nodes than there are."""
     return pack(ids, num_nodes, num_nodes + 3)
 
 
 @pytest.mark.parametrize("name", MEMORIES)
-def test_a_node_mentioned_twice_is_moved_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_repeated_nodes_are_updated_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = random_stream(4)
     model = model_of(name, stream)
     nodes = torch.tensor([3, 1, 3, 8])
@@ -183,7 +184,7 @@ def test_a_node_mentioned_twice_is_moved_once(name: str, monkeypatch: pytest.Mon
         torch.testing.assert_close(second, first, rtol=0, atol=1e-6)
 
 
-def test_every_memory_is_tried_here() -> None:
+def test_every_memory_model_is_tested_here() -> None:
     assert [n for n in MODELS if issubclass(model_class(n), MemoryModel)] == MEMORIES
     assert [n for n in MODELS if issubclass(model_class(n), RecurrentMemory)] == RECURRENT
     assert [n for n in MODELS if issubclass(model_class(n), PacedMemory)] == PACED

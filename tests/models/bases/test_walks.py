@@ -1,4 +1,4 @@
-"""Walks through time against the events they walk on, and skip-gram against numbers worked out by hand."""
+"""Temporal walks against the events they use, and skip-gram against numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def walks_of(history: History, count: int, length: int, seed: int, *bias: Bias) 
 
 
 def latest_ways(events: list[tuple[int, int, float]], walk: list[int]) -> set[float]:
-    """The times at which a walk can have come to its last node, each step strictly later than the last."""
+    """The times at which a walk can have reached its last node, each step strictly later than the last."""
     now = {-math.inf}
     for a, b in pairwise(walk):
         now = {t for s, d, t in events if {s, d} == {a, b} and any(t > before for before in now)}
@@ -50,7 +50,7 @@ def latest_ways(events: list[tuple[int, int, float]], walk: list[int]) -> set[fl
 
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 1000), st.sampled_from(BIASES), st.sampled_from(BIASES), st.booleans())
-def test_walks_go_forward_in_time_and_end_where_nothing_is_later(
+def test_walks_go_forward_in_time_and_end_without_later_events(
     seed: int, start: Bias, step: Bias, real: bool
 ) -> None:
     stream = random_stream(seed, events=25, num_nodes=7, edge_width=0)
@@ -62,11 +62,11 @@ def test_walks_go_forward_in_time_and_end_where_nothing_is_later(
         assert len(walk) >= 2
         ways = latest_ways(events, walk)
         assert ways
-        if len(walk) < 6:  # it came with its last node's last event
+        if len(walk) < 6:  # its last node has no later event
             assert max(t for s, d, t in events if walk[-1] in (s, d)) in ways
 
 
-def test_walks_leave_out_what_the_history_leaves_out() -> None:
+def test_walks_use_only_the_events_of_the_history() -> None:
     stream = random_stream(3, events=40, num_nodes=8, edge_width=0)
     held = np.flatnonzero(np.arange(40) % 3 != 0)
     events = [(int(stream.src[i]), int(stream.dst[i]), float(stream.t[i])) for i in held]
@@ -75,8 +75,8 @@ def test_walks_leave_out_what_the_history_leaves_out() -> None:
 
 
 @pytest.mark.parametrize("bias", BIASES)
-def test_where_walks_begin(bias: Bias) -> None:
-    """Five events between ten nodes; the r-th begins a walk with weight r, or all alike."""
+def test_the_distribution_of_first_events(bias: Bias) -> None:
+    """Five events between ten nodes; the r-th starts a walk with weight r, or all equally."""
     history = History.from_stream(stream_of([(2 * i, 2 * i + 1, i) for i in range(5)], 10))
     n = 30_000
     begun = Counter(tuple(walk) for walk in walks_of(history, n, 2, 1, bias))
@@ -90,8 +90,8 @@ def test_where_walks_begin(bias: Bias) -> None:
 
 
 @pytest.mark.parametrize("bias", BIASES)
-def test_where_walks_go_on(bias: Bias) -> None:
-    """From node 1 at time 5 four later events lead on, to 3, 4, 5 and 6; that to 2 was at 5 itself."""
+def test_the_distribution_of_next_events(bias: Bias) -> None:
+    """From node 1 at time 5 four later events lead to 3, 4, 5 and 6; the one to 2 is at time 5 itself."""
     later = [(1, 3, 6), (4, 1, 7), (1, 5, 8), (1, 6, 9)]
     stream = stream_of([(9, 1, 1), (8, 1, 4), (0, 1, 5), (1, 2, 5), *later], 10)
     history = History.from_stream(stream)
@@ -106,7 +106,7 @@ def test_where_walks_go_on(bias: Bias) -> None:
         assert abs(third[node] - n * p) < 4.5 * math.sqrt(n * p * (1 - p))
 
 
-def test_who_is_near_on_a_walk() -> None:
+def test_the_pairs_of_a_window() -> None:
     walks = torch.tensor([[5, 6, 7, 5], [1, 2, -1, -1]])
     for window in (1, 2, 9):
         expected = Counter(
@@ -133,14 +133,14 @@ def test_the_loss_by_hand() -> None:
 
 
 @pytest.mark.parametrize(("power", "weights"), [(0.0, [1, 0, 1, 1, 0]), (2.0, [1, 0, 16, 4, 0])])
-def test_noise_by_how_often_a_node_is_walked_over(power: float, weights: list[int]) -> None:
+def test_the_noise_distribution(power: float, weights: list[int]) -> None:
     walks = torch.tensor([[2, 3, 2, 0], [2, 3, 2, -1]])
     expected = np.cumsum(weights) / np.sum(weights)
     assert noise_distribution(walks, 5, power).tolist() == pytest.approx(expected.tolist())
 
 
-def test_vectors_of_those_who_walk_together_agree() -> None:
-    """Two groups of four that never mix."""
+def test_nodes_on_the_same_walks_get_similar_vectors() -> None:
+    """Two groups of four nodes that never mix."""
     draw = np.random.default_rng(0)
     walks = torch.tensor([(draw.permutation(4) + 4 * (i % 2)).tolist() for i in range(200)])
     start = torch.randn(8, 5, generator=torch.Generator().manual_seed(0))
@@ -154,8 +154,8 @@ def test_vectors_of_those_who_walk_together_agree() -> None:
     assert float(near[same == 1].min()) > float(near[(same == 0) & ~torch.eye(8, dtype=bool)].max())
 
 
-def test_steps_worked_out() -> None:
-    """Contexts begin at zero: the first step moves them alone, each by lr along the vector it is near to.
+def test_two_steps_by_hand() -> None:
+    """Contexts start at zero: the first step moves only them, each by lr along the vector of its neighbor.
 
     The second step finds each vector near a context of its own signs, and pulls it that way.
     """
