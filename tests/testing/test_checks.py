@@ -196,6 +196,10 @@ class DropsOutOfTheState(Sound):
         state["count"].copy_(self.dropout(state["count"]))
 
 
+class CountsPadding(Sound):
+    fixed_shapes = True
+
+
 class SeesTheLengthOfTheStream(Sound):
     def embed(self, state: NodeState, history: History, *rest: Any) -> Tensor:
         return super().embed(state, history, *rest) * history.num_events
@@ -271,6 +275,7 @@ BROKEN: list[tuple[type[Model], str, str]] = [
     (HasAnUnusedRow, "observing_changes_only_the_state", "never changes these rows of the state: unused"),
     (CountsBatches, "observing_nothing", "Observing no events changed the state"),
     (DropsOutOfTheState, "training_mode_does_not_reach_the_state", "observe depends on the mode"),
+    (CountsPadding, "padded_batches", "Observing the last event repeatedly changes count"),
     (SeesTheLengthOfTheStream, "live_events", "Live events are scored differently"),
     (RemembersInAnAttribute, "saved_and_loaded", "A loaded model answers differently"),
     (AveragesOverNodes, "unseen_nodes", "changed when new nodes appeared"),

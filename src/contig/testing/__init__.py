@@ -40,6 +40,7 @@ CHECKS: tuple[Check, ...] = (
     contract.check_observing_changes_only_the_state,
     contract.check_observing_nothing,
     contract.check_training_mode_does_not_reach_the_state,
+    contract.check_padded_batches,
     contract.check_live_events,
     contract.check_saved_and_loaded,
     contract.check_unseen_nodes,

@@ -13,7 +13,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from contig.data.events import EventStream
 from contig.history import History
-from contig.models import DataShape, Model, NodeState
+from contig.models import DataShape, EventBatch, Model, NodeState
+from contig.streaming.capture import has_fixed_shapes
 from contig.streaming.schedule import schedule
 from contig.testing.cases import (
     ModelCase,
@@ -197,6 +198,23 @@ def check_training_mode_does_not_reach_the_state(case: ModelCase) -> None:
     calm, _ = run_over(model, example(), 5)
     busy, _ = run_over(model.train(), example(), 5)
     require(_same(calm.rows, busy.rows), "observe depends on the mode (dropout?): states must not be random.")
+
+
+def check_padded_batches(case: ModelCase) -> None:
+    """A model with ``fixed_shapes`` ignores repetitions of a batch's last event, which pad it on a GPU."""
+    model, stream = case.prepared(example()), example()
+    if not has_fixed_shapes(model):
+        return
+    history = History.from_stream(stream)
+    plain, padded = model.new_state(stream.num_nodes), model.new_state(stream.num_nodes)
+    for first, last in ((0, 4), (4, 9)):
+        events = torch.arange(first, last)
+        model.observe(plain, history, EventBatch.of(history, events))
+        repeated = torch.cat([events, events[-1:].repeat(3)])
+        model.observe(padded, history, EventBatch.of(history, repeated))
+    for name, rows in plain.rows.items():
+        problem = f"Observing the last event repeatedly changes {name}; set fixed_shapes = False."
+        require_close(padded[name], rows, problem)
 
 
 def check_live_events(case: ModelCase) -> None:
