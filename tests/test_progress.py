@@ -1,3 +1,5 @@
+"""Progress: bars on a terminal, log lines elsewhere, nothing on request."""
+
 from __future__ import annotations
 
 import logging
@@ -13,27 +15,29 @@ from contig.training.fit import fit
 LINE = "epoch   5  loss 0.5124  validation AP 87.65"
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_one_line_an_epoch_where_nobody_watches(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("show", [None, True])
+def test_lines_are_logged_without_a_terminal(show: bool | None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "contig")
-    for wanted in (None, True):
-        with Display(wanted) as display:
-            task = display.task("epoch 5/9", 100)
-            task.advance(30, "loss 0.5")
-            display.say(LINE)
-            task.end()
-    assert lines(caplog) == [LINE] * 2
+    with Display(show) as display:
+        task = display.task("epoch 5/9", 100)
+        task.advance(30, "loss 0.5")
+        display.line(LINE)
+        task.end()
+    assert logged(caplog) == [LINE]
 
 
-def test_silence(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_shown_on_request(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     caplog.set_level(logging.INFO, "contig")
     with Display(False) as display:
         display.task("epoch 5/9", 100).advance(30)
-        display.say(LINE)
-    assert lines(caplog) == []
+        display.line(LINE)
+    assert logged(caplog) == []
     assert capsys.readouterr() == ("", "")
 
 
@@ -52,8 +56,8 @@ def test_bars_on_a_terminal(
     assert re.search(r"epoch +2  loss 0\.\d{4}  validation AP \d\d\.\d\d", plain)
 
 
-def test_speed_counts_what_was_done_here() -> None:
-    """A bar that begins half-way does not claim the first half's work."""
+def test_speed_counts_events_since_the_bar_was_started() -> None:
+    """Those that were done before do not count."""
     display = Display(False)
     task = display.task("epoch", 100, done=50)
     assert task.speed() == 0

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from contig.history import History, Neighbors
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
-    from contig.runs.run import Recommendation, Run, Trajectory
+    from contig.runs.run import Run
+    from contig.runs.trained_model import Recommendation, Trajectory
     from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
     from contig.tasks.context import EvaluationContext
     from contig.training.fit import fit, resume
@@ -55,14 +56,14 @@ _HOME = {
     "NodeState": "models",
     "Protocol": "tasks",
     "ReadOptions": "data.read_options",
-    "Recommendation": "runs.run",
+    "Recommendation": "runs.trained_model",
     "ResultTable": "tasks",
     "Run": "runs.run",
     "RunError": "errors",
     "Split": "data.splits",
     "Task": "tasks",
     "TaskResult": "tasks",
-    "Trajectory": "runs.run",
+    "Trajectory": "runs.trained_model",
     "chronological_split": "data.splits",
     "fit": "training.fit",
     "load_dataset": "data.datasets",

@@ -1,4 +1,4 @@
-"""What a person sees of a training."""
+"""Progress for people: bars on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ log = logging.getLogger("contig")
 
 
 class Display:
-    """Progress bars on a terminal, one line an epoch elsewhere, nothing when not wanted."""
+    """Shows progress bars on a terminal and log lines elsewhere; ``show=False`` shows nothing."""
 
-    def __init__(self, wanted: bool | None = None) -> None:
+    def __init__(self, show: bool | None = None) -> None:
         console = Console(stderr=True)
-        self.bars = console.is_terminal if wanted is None else wanted and console.is_terminal
-        self.lines = wanted is not False and not self.bars
+        self.bars = console.is_terminal if show is None else show and console.is_terminal
+        self.lines = show is not False and not self.bars
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -41,38 +41,41 @@ class Display:
         self.progress.stop()
 
     def task(self, description: str, events: int, done: int = 0) -> Task:
-        """A bar over some events."""
+        """Start a bar over some events, of which ``done`` are done already."""
         return Task(self, description, events, done)
 
     @contextmanager
     def bar(self, description: str, total: int) -> Iterator[Callable[[int], None]]:
-        """A bar over some events while something lasts; the caller is given what advances it."""
+        """Show a bar while the block runs, and give it the function that advances the bar."""
         task = self.task(description, total)
         yield task.advance
         task.end()
 
-    def say(self, line: str) -> None:
-        """A line that stays."""
+    def line(self, text: str) -> None:
+        """Print a line above the bars, or log it."""
         if self.bars:
-            self.progress.console.print(line, highlight=False)
+            self.progress.console.print(text, highlight=False)
         elif self.lines:
-            log.info(line)
+            log.info(text)
 
 
 class Task:
-    """One bar, with the speed worked out as it goes."""
+    """One bar, and the speed since it started."""
 
     def __init__(self, display: Display, description: str, events: int, done: int) -> None:
         self.bar = display.progress
         self.id = self.bar.add_task(description, total=events, completed=done, note="")
-        self.begun, self.events = time.perf_counter(), 0
+        self.started, self.events = time.perf_counter(), 0
 
     def advance(self, events: int, note: str = "") -> None:
+        """Count events as done."""
         self.events += events
         self.bar.update(self.id, advance=events, note=f"{note}  {self.speed():,.0f} events/s".strip())
 
     def speed(self) -> float:
-        return self.events / max(time.perf_counter() - self.begun, 1e-9)
+        """Events per second since the bar was started."""
+        return self.events / max(time.perf_counter() - self.started, 1e-9)
 
     def end(self) -> None:
+        """Remove the bar."""
         self.bar.remove_task(self.id)

@@ -113,6 +113,8 @@ class _Reader:
 
     def read(self, kind: Any, value: Any, at: str) -> Any:
         origin, inner = get_origin(kind) or kind, get_args(kind)
+        if kind is Any:
+            return value
         if is_dataclass(origin):
             return self._record(kind, value, at)
         if origin in (Union, UnionType):

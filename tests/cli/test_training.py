@@ -128,7 +128,7 @@ def test_something_must_be_named() -> None:
 def test_a_run_is_not_overwritten(visits: Path, run: Path) -> None:
     answer = Answer("train", visits, *COLUMNS, "--out", run)
     assert answer.code == 2
-    assert "holds a run already" in answer.err
+    assert "already holds a run" in answer.err
     assert f"contig resume {run}" in answer.err
 
 

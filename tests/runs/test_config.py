@@ -1,7 +1,8 @@
+"""The config of a run."""
+
 from __future__ import annotations
 
 import dataclasses
-import json
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from contig.runs.config import RunConfig
 from contig.runs.options import TrainOptions
 
 
-def test_settings_go_where_they_belong() -> None:
+def test_settings_are_options_of_the_model_or_of_the_training() -> None:
     config = RunConfig.of(
         "contig", {"dim": "64", "lr": "1e-3", "without": "transform,latest", "holdout": "paper"}
     )
@@ -27,7 +28,7 @@ def test_settings_go_where_they_belong() -> None:
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_a_model_s_own_defaults_are_real_options(model: str) -> None:
+def test_a_model_s_own_defaults_are_options_of_the_training(model: str) -> None:
     own = model_class(model).training_defaults
     assert set(own) <= {f.name for f in dataclasses.fields(TrainOptions)}
     assert not set(own) & {"seed", "holdout", "split_seed"}  # models are measured on the same events
@@ -35,31 +36,15 @@ def test_a_model_s_own_defaults_are_real_options(model: str) -> None:
     assert dataclasses.asdict(RunConfig.of(model).train) == plain | dict(own)
 
 
-def test_a_model_s_own_defaults_give_way_to_what_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_override_a_model_s_own_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_class("tgn"), "training_defaults", {"lr": 1e-3, "patience": 9})
     train = RunConfig.of("tgn", {"patience": "2"}).train
     assert (train.lr, train.patience, train.epochs) == (1e-3, 2, TrainOptions().epochs)
     assert RunConfig.of("recency").train == TrainOptions()
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_a_config_survives_json(model: str) -> None:
-    settings = {"epochs": 7, "seed": 3, "checkpoint_seconds": 0}
-    config = RunConfig.of(model, settings)
-    assert RunConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
-
-
-def test_tuples_and_nothing_survive_json_too() -> None:
-    for config in (
-        RunConfig.of("contig", {"without": ["transform", "update"]}),
-        RunConfig.of("edgebank", {"window": 3.5}),
-        RunConfig.of("edgebank", {"window": "none"}),
-    ):
-        assert RunConfig.from_dict(json.loads(json.dumps(config.as_dict()))) == config
-
-
 @pytest.mark.parametrize(
-    ("model", "settings", "told"),
+    ("model", "settings", "message"),
     [
         ("contig", {"dimm": 3}, "Unknown option of contig or of its training 'dimm'.*Did you mean 'dim'"),
         ("edgebank", {"dim": 3}, "Unknown option of edgebank.*window"),
@@ -69,8 +54,8 @@ def test_tuples_and_nothing_survive_json_too() -> None:
         ("edgebnk", {}, "Unknown model 'edgebnk'.*Did you mean 'edgebank'"),
     ],
 )
-def test_unknown_names_get_suggestions(model: str, settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(ConfigError, match=told):
+def test_unknown_names_get_suggestions(model: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         RunConfig.of(model, settings)
 
 
@@ -87,12 +72,12 @@ def test_unknown_names_get_suggestions(model: str, settings: dict[str, Any], tol
         ("checkpoint_seconds", -1.0),
     ],
 )
-def test_values_that_cannot_be(option: str, value: float) -> None:
+def test_impossible_values_are_refused(option: str, value: float) -> None:
     with pytest.raises(ConfigError, match=f"{option}={value}"):
         set_options(TrainOptions(), {option: value})
 
 
-def test_only_the_training_changes() -> None:
+def test_training_options_can_be_changed() -> None:
     config = RunConfig.of("contig", {"dim": 9})
     longer = config.with_train(epochs="80")
     assert longer.train == dataclasses.replace(config.train, epochs=80)

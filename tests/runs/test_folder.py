@@ -1,3 +1,5 @@
+"""Run folders: starting, resuming and reading them, whole or damaged."""
+
 from __future__ import annotations
 
 import json
@@ -24,12 +26,12 @@ CPU = torch.device("cpu")
 
 @pytest.fixture
 def copy(run: Run, tmp_path: Path) -> Path:
-    """A finished run that may be spoilt."""
+    """A finished run to be damaged."""
     shutil.copytree(run.path, tmp_path / "copy")
     return tmp_path / "copy"
 
 
-def test_a_run_begins_with_its_events_and_its_config(stream: EventStream, tmp_path: Path) -> None:
+def test_a_new_run_holds_its_events_and_its_config(stream: EventStream, tmp_path: Path) -> None:
     config = RunConfig.of("contig", {**TINY, "seed": 3})
     folder = RunFolder(tmp_path / "a" / "run")
     folder.create(stream, config)
@@ -38,29 +40,29 @@ def test_a_run_begins_with_its_events_and_its_config(stream: EventStream, tmp_pa
     written = json.loads((folder.path / "config.json").read_text())
     assert written["data"]["fingerprint"] == stream.fingerprint()
     assert written["data"]["events"] == 400
-    with pytest.raises(RunError, match="holds a run already"):
+    with pytest.raises(RunError, match="already holds a run"):
         folder.create(stream, config)
 
 
-def test_a_file_is_no_place_for_a_run(stream: EventStream, tmp_path: Path) -> None:
+def test_a_run_cannot_replace_a_file(stream: EventStream, tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
     with pytest.raises(RunError, match="is a file"):
         RunFolder(tmp_path / "run").create(stream, RunConfig.of("contig"))
     assert (tmp_path / "run").read_text() == "mine"
 
 
-def test_files_beside_a_run_are_left_alone(stream: EventStream, tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_kept(stream: EventStream, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     RunFolder(tmp_path).create(stream, RunConfig.of("contig"))
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = RunFolder(tmp_path)
     folder.save("x.pt", {"a": torch.tensor([1.5])})
 
     def fail(content: Any, path: Path) -> None:
-        path.write_bytes(b"half of it")
+        path.write_bytes(b"half")
         raise OSError("no space left")
 
     monkeypatch.setattr(torch, "save", fail)
@@ -70,7 +72,7 @@ def test_a_failed_save_leaves_the_old_one(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in tmp_path.iterdir()] == ["x.pt"]
 
 
-def test_going_on_keeps_what_is_known_of_the_data(copy: Path) -> None:
+def test_resuming_keeps_the_rest_of_the_config_file(copy: Path) -> None:
     folder = RunFolder(copy)
     before = json.loads((copy / "config.json").read_text())
     folder.reopen(folder.config().with_train(epochs=9))
@@ -90,10 +92,10 @@ def test_resuming_with_other_numerics_warns(copy: Path, caplog: pytest.LogCaptur
     assert json.loads(path.read_text())["numerics"] == VERSION + 1
 
 
-# --- not a run, or not a whole one -----------------------------------------------------------------------
+# --- missing and damaged files -----------------------------------------------------------------------
 
 
-def test_no_such_run_offers_its_neighbours(run: Run, tmp_path: Path) -> None:
+def test_a_missing_run_suggests_others(run: Run, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"no config\.json.*Did you mean 'tiny'.*contig train DATA"):
         Run.open(run.path.with_name("tinny"))
     with pytest.raises(RunError, match=r"is not a run: it has no config\.json\. Train one") as caught:
@@ -102,7 +104,7 @@ def test_no_such_run_offers_its_neighbours(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("missing", [("serving.pt", "best.pt"), ("metrics.json",), ("best.pt",)])
-def test_an_unfinished_run_says_so(missing: tuple[str, ...], copy: Path) -> None:
+def test_missing_results_say_how_to_get_them(missing: tuple[str, ...], copy: Path) -> None:
     for name in missing:
         (copy / name).unlink()
     with pytest.raises(RunError, match=rf"has no {missing[0]}.*contig resume {copy}"):
@@ -110,37 +112,35 @@ def test_an_unfinished_run_says_so(missing: tuple[str, ...], copy: Path) -> None
 
 
 @pytest.mark.parametrize("column", ["src", "dst", "t"])
-def test_other_events_than_those_of_the_training(column: str, copy: Path) -> None:
+def test_changed_events_are_noticed(column: str, copy: Path) -> None:
     values = np.load(copy / "stream" / f"{column}.npy")
     values[-1] -= 1
     np.save(copy / "stream" / f"{column}.npy", values)
     for use in (Run.open, resume):
         with pytest.raises(
-            RunError, match=r"stream holds other events than the run was trained on.*on tiny\."
+            RunError, match=r"stream does not hold the events that the run was trained on.*on tiny\."
         ):
             use(copy)
 
 
-def test_a_file_that_moved_on_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_changed_source_file_is_noticed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "events.csv"
     path.write_text("src,dst,t\n" + "".join(f"{i % 7},{10 + i % 5},{i}\n" for i in range(90)))
     run = fit(path, "edgebank", out=tmp_path / "run", show=False)
-    assert "written after" not in caplog.text
+    assert "has changed" not in caplog.text
     with path.open("a") as file:
         file.write("1,10,99\n")
     read = (run.path / "stream" / "origin.txt").stat().st_mtime
     os.utime(path, (read + 5, read + 5))
     assert len(Run.open(run.path).stream) == 90
-    assert (
-        f"{path} was written after {run.path} had read it; the run answers from the 90 events" in caplog.text
-    )
+    assert f"{path} has changed since {run.path} read it; the run answers from the 90 events" in caplog.text
 
 
 @pytest.mark.parametrize("name", ["serving.pt", "best.pt", "checkpoint.pt"])
 @pytest.mark.parametrize("damage", ["cut", "garbage", "empty"])
 def test_damaged_tensors(name: str, damage: str, copy: Path) -> None:
     whole = (copy / name).read_bytes()
-    damaged = {"cut": whole[: len(whole) // 2], "garbage": b"rubbish" * 99, "empty": b""}
+    damaged = {"cut": whole[: len(whole) // 2], "garbage": b"garbage" * 99, "empty": b""}
     (copy / name).write_bytes(damaged[damage])
     use = resume if name == "checkpoint.pt" else lambda path: Run.open(path).evaluate()
     with pytest.raises(RunError, match=rf"{name} cannot be read.*damaged"):
@@ -157,7 +157,7 @@ def test_damaged_configs(text: str, copy: Path) -> None:
         Run.open(copy)
 
 
-def test_a_config_with_an_option_nobody_knows(copy: Path) -> None:
+def test_a_config_with_an_unknown_option(copy: Path) -> None:
     content = json.loads((copy / "config.json").read_text())
     content["options"]["dimm"] = 3
     (copy / "config.json").write_text(json.dumps(content))
@@ -165,7 +165,7 @@ def test_a_config_with_an_option_nobody_knows(copy: Path) -> None:
         Run.open(copy)
 
 
-def test_weights_of_another_config(copy: Path) -> None:
+def test_weights_that_do_not_fit_the_config(copy: Path) -> None:
     content = json.loads((copy / "config.json").read_text())
     content["options"]["dim"] = 12
     (copy / "config.json").write_text(json.dumps(content))

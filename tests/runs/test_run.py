@@ -1,360 +1,136 @@
+"""Runs: opening them, and evaluating them by tasks."""
+
 from __future__ import annotations
 
-from datetime import datetime
-from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score
-from support.trained import TINY, bit_identical, text_id_stream
+from support.sharing import ShareTask
+from support.trained import TINY, tiny_stream
 
 from contig.data.events import EventStream
+from contig.data.negatives import Negatives
 from contig.data.splits import chronological_split
+from contig.data.synthetic import synthetic
 from contig.errors import ConfigError, DataError
 from contig.history import History
+from contig.kernels.devices import hardware
 from contig.models import EventBatch, NodeState
-from contig.runs import run as running
 from contig.runs.run import Run
-from contig.streaming.walker import replay
+from contig.tasks import label_decoding
 from contig.tasks.link_scoring import evaluation_negatives
+from contig.tasks.ranking import Ranker
+from contig.tasks.recommend import recommend_report
 from contig.training.fit import fit
 
-MAY = 1_714_521_600  # midnight before 1 May 2024, UTC
+FACTS = {"schema", "contig", "model", "data", "seed", "hardware", "protocol", "batch_size"}
+SELECTIONS = {"transductive", "inductive", "old_old", "new_old", "new_new"}
 
 
-def truncated(run: Run, when: float) -> Run:
-    """The run as it would be had the stream ended before ``when``, with the same weights."""
-    stream = run.stream[: int(np.count_nonzero(run.stream.t < when))]
-    state = NodeState(run.model.blank(), stream.num_nodes)
-    if len(stream):
-        everything = np.arange(len(stream))
-        replay(run.model, state, History.from_stream(stream), everything, run.config.train.batch_size)
-    return Run(run.folder, stream, run.model, state)
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    stream = synthetic(600, sources=40, destinations=9, seed=3, dropout=0.9)
+    return fit(stream, out=tmp_path_factory.mktemp("runs") / "labelled", epochs=1, show=False, **TINY)
 
 
-def embedded(run: Run, when: float) -> NDArray[np.float32]:
-    """All nodes at a time, straight from the model."""
-    t = torch.tensor(when, dtype=torch.float64)
-    nodes = torch.arange(run.stream.num_nodes)
-    with torch.no_grad():
-        return run.model.embed(run.state, run.history, nodes, t.repeat(len(nodes)), t).numpy()
-
-
-# --- embeddings ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("share", [0.02, 0.3, 0.5, 0.8, 1.0])
-@pytest.mark.parametrize("offset", [0, 0.5, 1], ids=["at-an-event", "between", "after"])
-def test_only_the_past_counts(share: float, offset: float, run: Run) -> None:
-    """What comes at or after the asked time may be deleted without a trace."""
-    when = run.stream.t[int(share * (len(run.stream) - 1))].item() + offset
-    past = truncated(run, when)
-    assert np.array_equal(run.embed(at=when), embedded(past, when))
-
-
-def test_only_the_past_counts_with_real_times(text_id_run: Run) -> None:
-    for when in (text_id_run.stream.t[100].item(), 45.678, text_id_run.stream.t[-1].item()):
-        assert np.array_equal(text_id_run.embed(at=when), embedded(truncated(text_id_run, when), when))
-
-
-def test_the_past_does_count(run: Run) -> None:
-    event = 250
-    when, src = run.stream.t[event].item(), int(run.stream.src[event])
-    before, after = run.embed(at=when), run.embed(at=when + 1)
-    assert not np.array_equal(before[src], after[src])
-
-
-def test_before_anything_happened_all_nodes_are_alike(run: Run) -> None:
-    first = run.embed(at=run.stream.t[0].item())
-    # up to the last bits, which depend on a row's place in a matrix product
-    np.testing.assert_allclose(first, np.broadcast_to(first[0], first.shape), rtol=1e-5, atol=1e-6)
-
-
-def test_arguments_that_would_be_misread_are_refused(run: Run) -> None:
-    node = run.stream.ids.labels[0].item()
-    for nodes in (node, str(node)):
-        with pytest.raises(ConfigError, match=r"give a list of ids, \["):
-            run.embed(nodes)  # type: ignore[arg-type]
-    for k in (0, 1.5):
-        with pytest.raises(ConfigError, match=f"k={k}"):
-            run.recommend(node, k=k)  # type: ignore[arg-type]
-    for size in (0, -1):
-        with pytest.raises(ConfigError, match=f"batch_size={size}"):
-            run.evaluate(batch_size=size)
-
-
-def test_embeddings_move_between_whole_times(run: Run) -> None:
-    """Half-way between two times of an integer stream is a moment of its own."""
-    last = run.stream.t[-1].item()
-    whole, half = run.embed(at=last + 1), run.embed(at=last + 1.5)
-    assert not np.array_equal(whole, half)
-    assert np.array_equal(whole, run.embed(at=last + 1.0))
-
-
-def test_now_is_just_after_the_last_event(run: Run, text_id_run: Run) -> None:
-    assert np.array_equal(run.embed(), run.embed(at=run.stream.t[-1].item() + 1))
-    last = text_id_run.stream.t[-1]
-    assert np.array_equal(text_id_run.embed(), text_id_run.embed(at=np.nextafter(last, np.inf).item()))
-    assert not np.array_equal(text_id_run.embed(), text_id_run.embed(at=last.item()))
-
-
-def test_asking_changes_nothing(run: Run) -> None:
-    files = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
-    state, weights = run.state.clone(), {k: v.clone() for k, v in run.model.state_dict().items()}
-    middle = run.stream.t[200].item()
-    first = (run.embed(), run.embed(at=middle), run.recommend(int(run.stream.ids.labels[0]), k=4))
-    run.evaluate(negatives="historical")
-    run.trajectory(int(run.stream.ids.labels[0]), [middle, middle + 2], side="src")
-    second = (run.embed(), run.embed(at=middle), run.recommend(int(run.stream.ids.labels[0]), k=4))
-    assert np.array_equal(first[0], second[0])
-    assert np.array_equal(first[1], second[1])
-    assert first[2] == second[2]
-    assert bit_identical(state.snapshot(), run.state.snapshot())
-    assert bit_identical(weights, dict(run.model.state_dict()))
-    assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == files
-
-
-def test_an_opened_run_is_the_finished_one(run: Run) -> None:
+def test_opening_restores_the_trained_model(run: Run) -> None:
     opened = Run.open(run.path)
     assert np.array_equal(opened.embed(), run.embed())
     assert not opened.model.training
 
 
-def test_the_order_of_questions_does_not_matter(run: Run) -> None:
-    """What is kept from one past time to the next changes no answer, whichever way time runs."""
-    t = run.stream.t
-    node = run.stream.ids.labels[1].item()
-    times = [
-        t[40].item(),
-        t[200].item() + 0.5,
-        t[200].item() + 0.5,
-        t[320].item(),
-        t[90].item(),
-        t[-1].item(),
-    ]
-    opened = Run.open(run.path)
-    for when in times:
-        assert np.array_equal(opened.embed(at=when), Run.open(run.path).embed(at=when))
-        assert opened.recommend(node, at=when) == Run.open(run.path).recommend(node, at=when)
-    assert np.array_equal(opened.embed(), run.embed())
-
-
-def test_ascending_times_observe_every_event_once(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for the few of a batch that is not over at the asked time."""
-    opened, size, seen = Run.open(run.path), run.config.train.batch_size, 0
-    observe = opened.model.observe
-
-    def counted(state: NodeState, history: History, batch: EventBatch) -> None:
-        nonlocal seen
-        seen += len(batch.event)
-        observe(state, history, batch)
-
-    monkeypatch.setattr(opened.model, "observe", counted)
-    times = np.linspace(run.stream.t[0], run.stream.t[-1], 13)
-    for when in times:
-        opened.embed(at=when)
-    largest_tie = max(np.bincount(run.stream.t))
-    assert seen <= len(run.stream) + len(times) * (size + largest_tie)
-
-
-def test_a_run_in_one_line(run: Run) -> None:
+def test_repr(run: Run) -> None:
     ap = 100 * run.metrics.transductive.ap
     assert repr(run) == f"Run('{run.path}': contig on tiny, 400 events, 32 nodes, test AP {ap:.2f})"
 
 
-def test_parts_and_whole_are_the_same(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, best = run.embed(), run.recommend(run.stream.ids.labels[3].item())
-    monkeypatch.setattr(running, "EMBED_AT_ONCE", 5)
-    np.testing.assert_allclose(run.embed(), whole, rtol=1e-4, atol=1e-6)
-    again = run.recommend(run.stream.ids.labels[3].item())
-    assert [one.score for one in again] == pytest.approx([one.score for one in best], rel=1e-4)
-
-
-# --- names ---------------------------------------------------------------------------------------------
-
-
-def test_nodes_by_their_own_names(text_id_run: Run) -> None:
-    """Rows come in the asked order, and a name on both sides is two nodes."""
-    everything = text_id_run.embed()
-    labels, is_dst = text_id_run.stream.ids.labels, text_id_run.stream.ids.is_dst
-    assert is_dst is not None
-    row = {(str(name), bool(d)): i for i, (name, d) in enumerate(zip(labels, is_dst, strict=True))}
-    assert ("n12", False) in row
-    assert ("n12", True) in row
-    picked = text_id_run.embed(["n16", "n2", "n16"])
-    expected = everything[[row["n16", True], row["n2", False], row["n16", True]]]
-    np.testing.assert_allclose(picked, expected, rtol=1e-5, atol=1e-6)
-    for side, dst in (("src", False), ("dst", True)):
-        one = text_id_run.embed(["n12"], side=side)  # type: ignore[arg-type]
-        np.testing.assert_allclose(one[0], everything[row["n12", dst]], rtol=1e-5, atol=1e-6)
-    with pytest.raises(DataError, match=r"'n12' is both.*side='src'"):
-        text_id_run.embed(["n12"])
-
-
-def test_unknown_names_come_with_examples(text_id_run: Run, run: Run) -> None:
-    with pytest.raises(DataError, match="'n99' is not in this stream; its ids look like 'n0'"):
-        text_id_run.embed(["n99"])
-    with pytest.raises(DataError, match="'n16' is not in this stream on the src side"):
-        text_id_run.recommend("n16")
-    with pytest.raises(DataError, match="ids look like 0, 1, 2"):
-        run.trajectory(12345, [1.0])
-
-
-@pytest.mark.parametrize("at", [float("nan"), float("inf"), -1e30])
-def test_times_that_are_none(at: float, run: Run) -> None:
-    with pytest.raises(DataError, match="finite time"):
-        run.embed(at=at)
-
-
-@pytest.fixture(scope="module")
-def dated(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run on ten days of May 2024, in seconds."""
-    rng = np.random.default_rng(3)
-    t = np.sort(rng.integers(MAY, MAY + 10 * 86_400, 200))
-    stream = EventStream.from_arrays(rng.integers(0, 9, 200), rng.integers(9, 15, 200), t, origin="dated")
-    return fit(stream, out=tmp_path_factory.mktemp("runs") / "dated", epochs=1, show=False, **TINY)
-
-
-def test_dates_are_times(dated: Run) -> None:
-    seconds = MAY + 3 * 86_400 + 6 * 3600
-    embedded, best = dated.embed(at=seconds), dated.recommend(2, at=seconds)
-    for date in ("2024-05-04T06:00", datetime(2024, 5, 4, 6), np.datetime64("2024-05-04T06:00:00")):
-        assert np.array_equal(dated.embed(at=date), embedded)
-        assert dated.recommend(2, at=date) == best
-    numbers = [MAY + 86_400, seconds]
-    path = dated.trajectory(2, numbers)
-    for dates in (
-        ["2024-05-02", "2024-05-04T06:00Z"],
-        [datetime(2024, 5, 2), "2024-05-04 06:00"],
-        np.array(["2024-05-02T00", "2024-05-04T06"], dtype="datetime64[h]"),
-    ):
-        found = dated.trajectory(2, dates)
-        assert found.times.tolist() == numbers
-        assert np.array_equal(found.embeddings, path.embeddings)
-    for ask in (dated.embed, dated.recommend):
-        with pytest.raises(DataError, match="at='noon': not a time"):
-            ask(*([2] if ask == dated.recommend else []), at="noon")
-    with pytest.raises(DataError, match="times: 'noon': not a time"):
-        dated.trajectory(2, ["2024-05-02", "noon"])
-
-
-# --- trajectories --------------------------------------------------------------------------------------
-
-
-def test_a_trajectory_is_one_embedding_after_another(run: Run) -> None:
-    """At events, between them, twice at one time, before the first and after the last."""
-    t = run.stream.t
-    node = run.stream.ids.labels[1].item()
-    times = [t[0] - 3, t[0], t[5], t[5], t[90] + 0.25, t[180], t[181] + 0.5, t[300], t[-1], t[-1] + 1000.5]
-    path = run.trajectory(node, times, side="src")
-    assert path.node == node
-    assert path.times.tolist() == times
-    for time, row in zip(times, path.embeddings, strict=True):
-        assert np.array_equal(row, run.embed([node], at=float(time), side="src")[0])
-    assert len(np.unique(path.embeddings, axis=0)) > 4
-
-
-def test_a_trajectory_does_not_depend_on_what_else_is_asked(text_id_run: Run) -> None:
-    times = np.linspace(1.0, 95.0, 23)
-    path = text_id_run.trajectory("n3", times)
-    sparse = text_id_run.trajectory("n3", times[::4])
-    assert np.array_equal(path.embeddings[::4], sparse.embeddings)
-
-
-@pytest.mark.parametrize("times", [[], [3.0, 2.0], [[1.0], [2.0]]])
-def test_times_must_ascend(times: list[float], text_id_run: Run) -> None:
-    with pytest.raises(DataError, match="ascending"):
-        text_id_run.trajectory("n3", times)
-
-
-# --- recommendations -----------------------------------------------------------------------------------
-
-
-def scored(run: Run, source: int, when: float) -> list[tuple[float, int]]:
-    """Every destination met by then one by one, best first, equals by id."""
+def test_tasks_continue_from_the_state_after_validation(run: Run) -> None:
+    found = run.evaluate("recommend")
+    split = chronological_split(run.stream)
     state = NodeState(run.model.blank(), run.stream.num_nodes)
-    past = np.flatnonzero(run.stream.t < when)
-    replay(run.model, state, run.history, past, run.config.train.batch_size)
-    t = torch.tensor([when], dtype=torch.float64)
-    rows = []
-    for other in sorted(set(run.stream.dst[past].tolist()) - {source}):
-        with torch.no_grad():
-            pair = torch.tensor([source]), torch.tensor([[other]])
-            logit = run.model.link(state, run.history, *pair, t, t[0])
-        rows.append((-logit.item(), other))
-    return [(-score, other) for score, other in sorted(rows)]
+    state.restore(run.folder.load("best.pt")["state"])
+    assert state.position == split.test[0]
+    ranker = Ranker(run.model, state, History.from_stream(run.stream), 30, Negatives(run.stream))
+    expected = recommend_report(run.stream, split, split.test, ranker(split.test))
+    assert found.result.each() == expected.each()
+    assert set(found.as_dict()) == FACTS | SELECTIONS
+    assert found.result.protocol.holdout == "tgn"
+    assert found.facts.seed == run.config.train.seed
+    assert found.facts.hardware == hardware(run.history.device)
 
 
-@pytest.mark.parametrize("when", [None, 50.0, 200])
-def test_the_best_of_all_destinations(when: float | None, run: Run, text_id_run: Run) -> None:
-    for of, name in ((run, run.stream.ids.labels[2].item()), (text_id_run, "n12")):
-        time = when if when is not None else float(of.stream.t[-1]) + (1 if of is run else 1e-9)
-        expected = scored(of, of.stream.ids.find(name, "src"), time)
-        got = of.recommend(name, at=time, k=5)
-        assert len(got) == 5
-        assert [one.node for one in got] == [of.stream.ids.labels[other] for _, other in expected[:5]]
-        assert [one.score for one in got] == pytest.approx([s for s, _ in expected[:5]], rel=1e-4, abs=1e-6)
-        assert [one.probability for one in got] == pytest.approx([1 / (1 + exp(-one.score)) for one in got])
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("recommend", {}),
+        ("recommend", {"as_of": "batch"}),
+        ("recommend", {"candidates": 3}),
+        ("intervals", {"negatives": "historical"}),
+        ("classify", {"seeds": 2}),
+    ],
+)
+def test_evaluations_are_deterministic_and_change_nothing(
+    task: str, options: dict[str, Any], labelled: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(label_decoding, "VALIDATIONS", 3)
+    before = labelled.embed()
+    first = labelled.evaluate(task, **options)
+    assert first.result.protocol.task == task
+    assert set(first.as_dict()) >= FACTS
+    assert Run.open(labelled.path).evaluate(task, **options) == first
+    np.testing.assert_array_equal(labelled.embed(), before)
 
 
-def test_more_than_there_are(text_id_run: Run) -> None:
-    assert len(text_id_run.recommend("n3", k=999)) == len(text_id_run.stream.destinations)
-    with pytest.raises(ConfigError, match="k=0"):
-        text_id_run.recommend("n3", k=0)
+def test_ranks_depend_on_the_batch_size(run: Run) -> None:
+    small = run.evaluate("recommend", batch_size=7)
+    assert small.facts.batch_size == 7
+    assert small.result.transductive != run.evaluate("recommend").result.transductive
 
 
-def test_nobody_is_recommended_before_its_first_event(tmp_path: Path) -> None:
-    src, dst = np.array([0, 1, 2] * 40), np.repeat([10, 11, 12, 13], 30)
-    stream = EventStream.from_arrays(src, dst, np.arange(120), bipartite=True)
-    run = fit(stream, out=tmp_path / "run", epochs=1, show=False, holdout="paper", **TINY)
-    assert run.recommend(0, at=0) == []
-    assert [one.node for one in run.recommend(0, at=30)] == [10]
-    assert sorted(one.node for one in run.recommend(0, at=31)) == [10, 11]
-    assert sorted(one.node for one in run.recommend(0)) == [10, 11, 12, 13]
+@pytest.mark.parametrize("heuristic", ["edgebank", "popularity", "recency"])
+def test_heuristics_are_measured_like_models(heuristic: str, run: Run, tmp_path: Path) -> None:
+    one = fit(run.stream, heuristic, out=tmp_path / heuristic, show=False, batch_size=TINY["batch_size"])
+    found, model = one.evaluate("recommend"), run.evaluate("recommend")
+    assert found.facts.model == heuristic
+    assert found.result.protocol == model.result.protocol
+    assert found.result.transductive.events == model.result.transductive.events
+    assert 0 < found.result.transductive.mrr < 1
+    assert one.evaluate("intervals").result.intervals == run.evaluate("intervals").result.intervals
+    with pytest.raises(DataError, match="no labels"):
+        one.evaluate("classify")
 
 
-def test_nobody_is_recommended_to_itself(tmp_path: Path) -> None:
+def test_recency_ranks_a_fixed_habit_first() -> None:
+    """Every source always meets the same destination."""
     rng = np.random.default_rng(0)
-    stream = EventStream.from_arrays(rng.integers(0, 9, 200), rng.integers(0, 9, 200), np.arange(200))
-    run = fit(stream, out=tmp_path / "run", epochs=1, show=False, **TINY)
-    assert sorted(one.node for one in run.recommend(4, k=99)) == [0, 1, 2, 3, 5, 6, 7, 8]
+    src = rng.integers(0, 12, 400)
+    stream = EventStream.from_arrays(src, 100 + src, np.arange(400))
+    recency = fit(stream, "recency", show=False, holdout="paper", batch_size=10)
+    for as_of in ("event", "batch"):
+        assert recency.evaluate("recommend", as_of=as_of).result.transductive.mrr == 1
+    popular = fit(stream, "popularity", show=False, holdout="paper").evaluate("recommend")
+    assert popular.result.transductive.mrr < 0.5
 
 
-def test_a_rule_recommends_whom_one_met(tmp_path: Path) -> None:
-    stream = text_id_stream()
-    run = fit(stream, "edgebank", out=tmp_path / "run", show=False)
-    when = stream.t[90].item()
-    labels = stream.ids.labels
-    me = stream.ids.find("n4", "src")
-    met = {
-        str(labels[d])
-        for s, d, t in zip(stream.src, stream.dst, stream.t, strict=True)
-        if s == me and t < when
-    }
-    got = run.recommend("n4", at=when, k=99)
-    assert 0 < len(met) < len(got)
-    assert {one.node for one in got if one.score == 1} == met
-    assert {one.probability for one in got} == {None}
-    assert [one.node for one in got] == sorted(met) + sorted(
-        {str(x) for x in labels[stream[:90].destinations]} - met
-    )
-    with pytest.raises(ConfigError, match="no embeddings"):
-        run.embed()
+def test_options_of_another_task_are_refused(run: Run) -> None:
+    with pytest.raises(ConfigError, match="option of the task recommend 'negatives'"):
+        run.evaluate("recommend", negatives="random")
+    assert tiny_stream().label is None
+    with pytest.raises(DataError, match="tiny has no labels"):
+        run.evaluate("classify")
 
 
-# --- evaluation ----------------------------------------------------------------------------------------
-
-
-def test_evaluation_says_what_training_said(run: Run, text_id_run: Run) -> None:
+def test_evaluation_repeats_the_result_of_training(run: Run, text_id_run: Run) -> None:
     for one in (run, text_id_run):
         metrics, again = one.metrics, Run.open(one.path).evaluate()
         assert (again.result, again.facts) == (metrics.result, metrics.facts)
 
 
-def test_evaluation_is_deterministic(run: Run) -> None:
+def test_evaluation_does_not_depend_on_random_state(run: Run) -> None:
     torch.manual_seed(1)
     first = run.evaluate(negatives="historical")
     torch.manual_seed(2)
@@ -364,23 +140,23 @@ def test_evaluation_is_deterministic(run: Run) -> None:
     assert first.result.transductive != run.evaluate().result.transductive
 
 
-def test_batch_size_is_part_of_the_result(run: Run) -> None:
-    """Scores change with what a batch may not know, and AP is a mean over other batches."""
+def test_scores_depend_on_the_batch_size(run: Run) -> None:
+    """A batch does not see its own events."""
     small = run.evaluate(batch_size=7)
     assert small.facts.batch_size == 7
     assert small.result.transductive.ap_overall != run.metrics.transductive.ap_overall
 
 
-def test_one_event_at_a_time_is_the_model_itself(run: Run) -> None:
+def test_batches_of_one_against_scores_computed_one_by_one(run: Run) -> None:
     """With batch size 1 a score is that of the state after all strictly earlier events."""
     stream = run.stream
     split = chronological_split(stream)
-    wrong = evaluation_negatives(stream, split, split.test, "random", "cpu")
+    negatives = evaluation_negatives(stream, split, split.test, "random", "cpu")
     state = NodeState(run.model.blank(), stream.num_nodes)
     state.restore(torch.load(run.path / "best.pt", weights_only=True)["state"])
     done = int(split.test[0])
     positive, negative = [], []
-    for event, other in zip(split.test.tolist(), wrong[:, 0].tolist(), strict=True):
+    for event, other in zip(split.test.tolist(), negatives[:, 0].tolist(), strict=True):
         earlier = int(np.count_nonzero(stream.t < stream.t[event]))
         while done < earlier:  # events of one time are observed together
             end = int(np.count_nonzero(stream.t <= stream.t[done]))
@@ -397,8 +173,16 @@ def test_one_event_at_a_time_is_the_model_itself(run: Run) -> None:
     assert run.evaluate(batch_size=1).result.transductive.ap_overall == pytest.approx(expected, abs=1e-6)
 
 
-def test_unknown_tasks_and_negatives(run: Run) -> None:
+def test_unknown_names_get_suggestions(run: Run) -> None:
     with pytest.raises(ConfigError, match=r"Unknown task 'lnk'. Did you mean 'link'"):
         run.evaluate("lnk")
     with pytest.raises(ConfigError, match="Did you mean 'historical'"):
         run.evaluate(negatives="historic")  # type: ignore[arg-type]
+
+
+def test_a_task_can_be_passed_as_an_object(run: Run) -> None:
+    found = run.evaluate(ShareTask.of(power=2))
+    assert found.result.share == pytest.approx((len(chronological_split(run.stream).test) / 400) ** 2)
+    assert found.facts == run.metrics.facts
+    with pytest.raises(ConfigError, match="Set the option power when you create the task share"):
+        run.evaluate(ShareTask(), power=2)  # type: ignore[call-overload]

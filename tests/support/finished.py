@@ -8,6 +8,7 @@ from contig.experiments.jobs import Job
 from contig.files import write_json
 from contig.models import model_class
 from contig.runs.config import RunConfig
+from contig.runs.manifest import RunManifest, TrainingData
 from contig.runs.metrics import Epoch, PeakMemory, RunMetrics, Throughput
 from contig.tasks.link import LinkProtocol, LinkResult
 from contig.tasks.results import DataFacts, LinkMetrics, RunFacts
@@ -16,8 +17,9 @@ from contig.tasks.results import DataFacts, LinkMetrics, RunFacts
 def finish(job: Job, ap: float = 0.9, *, inductive: bool = True, **changes: Any) -> None:
     """Write a finished run to the job's folder; ``changes`` replace keys of its ``metrics.json``."""
     config = RunConfig.of(job.recipe.model, {**job.recipe.settings, "seed": job.seed})
-    data = {"data": {"fingerprint": job.recipe.fingerprint}}
-    write_json(job.folder / "config.json", {**data, **config.as_dict()})
+    data = TrainingData(origin=job.recipe.data, events=60, nodes=20, fingerprint=job.recipe.fingerprint)
+    manifest = RunManifest(contig="0.1.0", data=data, **config.as_dict())
+    write_json(job.folder / "config.json", manifest.as_dict())
     learns = model_class(job.recipe.model).learns
     metrics = RunMetrics(
         facts=facts(job),

@@ -170,7 +170,7 @@ def test_a_missing_gpu() -> None:
 
 def test_an_existing_run_is_not_overwritten(tiny_run: Run, stream: EventStream) -> None:
     before = {path: path.read_bytes() for path in tiny_run.path.rglob("*") if path.is_file()}
-    with pytest.raises(RunError, match=r"holds a run already.*contig resume"):
+    with pytest.raises(RunError, match=r"already holds a run.*contig resume"):
         train_tiny(stream, tiny_run.path)
     assert {path: path.read_bytes() for path in tiny_run.path.rglob("*") if path.is_file()} == before
 

@@ -62,7 +62,7 @@ def test_an_interrupted_run_answers_from_its_best_epoch(
     short = fit(tiny_stream(), out=tmp_path / "short", device="cpu", show=False, epochs=1, **TINY)
     caplog.clear()
     run = Run.open(tmp_path / "run", "cpu")
-    assert "answers come from its best epoch so far, epoch 1. Go on with it: contig resume" in caplog.text
+    assert "answers come from its best epoch so far, epoch 1. To continue: contig resume" in caplog.text
     assert repr(run).endswith("tiny, 400 events, 32 nodes, unfinished)")
     assert np.array_equal(run.embed(), short.embed())
     assert run.recommend(3) == short.recommend(3)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from contig.data.events import EventStream
     from contig.data.ids import Side
-    from contig.runs.run import Trajectory
+    from contig.runs.trained_model import Trajectory
 
 app = typer.Typer()
 

@@ -107,7 +107,7 @@ def train(
     from contig.models import model_class
     from contig.runs.config import RunConfig
     from contig.runs.folder import RunFolder
-    from contig.runs.options import MEASURING
+    from contig.runs.options import PROTOCOL_OPTIONS
 
     train = RunConfig.of(model, chosen).train
     rules = _rules(compare or [])
@@ -118,7 +118,7 @@ def train(
 
     with _resumable(folder):
         run = fit(stream, model, out=folder, device=device, tensorboard=tensorboard, **chosen)
-    shared = {name: getattr(train, name) for name in MEASURING}
+    shared = {name: getattr(train, name) for name in PROTOCOL_OPTIONS}
     _tell(run, {rule: _measured(stream, rule, device, shared) for rule in rules}, json)
 
 

@@ -13,7 +13,7 @@ from contig.errors import ConfigError, unknown
 from contig.experiments.recipes import Recipe
 from contig.models import model_class, model_names
 from contig.runs.config import RunConfig
-from contig.runs.options import MEASURING, TrainOptions
+from contig.runs.options import PROTOCOL_OPTIONS, TrainOptions
 
 WINDOW = "window"  # the variant of a rule that forgets what is older than the test's span
 
@@ -64,7 +64,7 @@ def span_of_test(stream: EventStream) -> float:
 def _options(model: str) -> set[str]:
     """Options that decide a model's numbers, its own and its training's."""
     kind = model_class(model)
-    training = {f.name for f in fields(TrainOptions)} if kind.learns else set(MEASURING)
+    training = {f.name for f in fields(TrainOptions)} if kind.learns else set(PROTOCOL_OPTIONS)
     return training | {f.name for f in fields(kind.options)}
 
 

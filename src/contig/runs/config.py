@@ -1,4 +1,4 @@
-"""The config of a run: everything that decides its numbers, in one typed tree."""
+"""The config of a run: everything that determines its numbers, in one typed tree."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from contig.runs.options import TrainOptions
 
 @dataclass(frozen=True)
 class RunConfig:
-    """Which model, with which options, trained how."""
+    """A model, its options, and those of its training."""
 
     model: str
     model_options: Any
@@ -28,9 +28,9 @@ class RunConfig:
 
     @classmethod
     def of(cls, model: str | type[Model], settings: Mapping[str, Any] | None = None) -> RunConfig:
-        """The model's defaults with ``settings`` applied; a key names a model's or a training's option.
+        """Apply ``settings`` to the defaults of a model; a key names an option of the model or its training.
 
-        The training's defaults are the model's own where it has some.
+        A model may have defaults of its own for the training.
         """
         model = model_name(model)
         kind = model_class(model)
@@ -52,11 +52,8 @@ class RunConfig:
         )
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; ``of(model, options | train)`` is the same config again."""
         return {"model": self.model, "options": as_dict(self.model_options), "train": as_dict(self.train)}
-
-    @classmethod
-    def from_dict(cls, saved: Mapping[str, Any]) -> RunConfig:
-        return cls.of(saved["model"], {**saved["options"], **saved["train"]})
 
     def with_train(self, **changes: Any) -> RunConfig:
         """The same config with some training options changed."""
@@ -64,7 +61,7 @@ class RunConfig:
 
 
 def build_model(config: RunConfig, stream: EventStream) -> Model:
-    """The config's model for this stream's widths, with fresh weights."""
+    """Create the model for the widths of this stream, with initial weights."""
     features = stream.node_features
     nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
     make: Any = model_class(config.model)

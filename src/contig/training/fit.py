@@ -64,7 +64,7 @@ def fit(
         folder.create(stream, config)
         if session.model.learns:
             for line in before_training(session):
-                display.say(line)
+                display.line(line)
         return train(session, folder, display, writer)
 
 
@@ -112,7 +112,7 @@ def resume(
             return Run.open(folder.path, chosen)
         writer = _tensorboard(folder) if tensorboard else None
         if not is_finished(session):
-            folder.unfinish()
+            folder.remove_results()
         return train(session, folder, Display(show), writer)
 
 

@@ -44,7 +44,7 @@ def train(session: Session, folder: RunFolder, display: Display, writer: Any = N
             _train_epoch(session, folder, display, stop)
             row = validate(display)
             if session.model.learns:
-                display.say(row.summary(best=progress.best_epoch == row.epoch))
+                display.line(row.summary(best=progress.best_epoch == row.epoch))
             if writer is not None:
                 for name in CURVES:
                     writer.add_scalar(name, getattr(row, name), row.epoch)
@@ -188,7 +188,7 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
     if session.model.learns:
         draw_curve(session, folder)
         for line in after_training(session):
-            display.say(line)
+            display.line(line)
 
 
 def _metrics(session: Session, scores: LinkScores, scoring_speed: float) -> RunMetrics:

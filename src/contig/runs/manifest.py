@@ -1,0 +1,70 @@
+"""The schema of ``config.json``: the config of a run, the data it is trained on, and the versions used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from contig import __version__
+from contig.data.events import EventStream
+from contig.numerics import VERSION
+from contig.runs.config import RunConfig
+from contig.schema import Json, Record, decode, encode, read_versioned
+from contig.tasks.results import DataFacts
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingData(DataFacts):
+    """The events of a run, which its folder holds as well."""
+
+    fingerprint: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RunManifest(Record):
+    """The content of ``config.json``; ``options`` are those of the model, ``train`` those of the training."""
+
+    contig: str
+    numerics: int | None = None  # older files do not have it
+    data: TrainingData
+    model: str
+    options: dict[str, Any]
+    train: dict[str, Any]
+
+    @classmethod
+    def of(cls, stream: EventStream, config: RunConfig) -> RunManifest:
+        """Describe a run that starts now."""
+        data = TrainingData(
+            origin=stream.origin,
+            events=len(stream),
+            nodes=stream.num_nodes,
+            fingerprint=stream.fingerprint(),
+        )
+        return cls(contig=__version__, numerics=VERSION, data=data, **config.as_dict())
+
+    @property
+    def config(self) -> RunConfig:
+        return RunConfig.of(self.model, {**self.options, **self.train})
+
+    def with_config(self, config: RunConfig) -> RunManifest:
+        """The same run under another config."""
+        return replace(self, **config.as_dict())
+
+    def as_dict(self) -> Json:
+        return {"schema": SCHEMA, **encode(self)}
+
+
+def read_manifest(path: Path) -> RunManifest:
+    """Read ``config.json``."""
+    return decode(RunManifest, read_versioned(path, SCHEMA, upgrade), path)
+
+
+def upgrade(content: Json) -> Json:
+    """Bring a file written before schemas had versions to the present schema: ``rule`` is now ``holdout``."""
+    train = content.get("train")
+    if not isinstance(train, dict) or "rule" not in train:
+        return content
+    return {**content, "train": {"holdout" if k == "rule" else k: v for k, v in train.items()}}
