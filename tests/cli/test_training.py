@@ -182,7 +182,7 @@ def test_a_finished_run_tells_its_results_again(run: Path) -> None:
     answer = Answer("resume", run)
     metrics = RunFolder(run).metrics()
     best = metrics.best_epoch
-    assert f"is finished: 2 epochs are done (all were asked for), the best was {best}" in answer.words
+    assert f"is finished after 2 epochs (the limit); the best was epoch {best}." in answer.words
     assert f"To train longer: contig resume {run} --epochs 4" in answer.err
     assert f"transductive contig {100 * metrics.transductive.ap:.2f}" in answer.words
     assert f"the best epoch was {best} of 2" in answer.words
