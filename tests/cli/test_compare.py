@@ -1,4 +1,4 @@
-"""Many runs by one command: what is trained, what is printed and what is kept."""
+"""``contig compare`` and ``contig repeat``: what is trained, printed and written."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def trained(monkeypatch: pytest.MonkeyPatch) -> list[Job]:
-    """Jobs done, without the training: AP grows with the seed, dyrep always fails, contig with seed 1."""
+    """Finish jobs without training: AP grows with the seed, dyrep always fails, contig with seed 1."""
 
     def run(job: Job, device: str) -> str | None:
         if job.recipe.model == "dyrep" or (job.recipe.model, job.seed) == ("contig", 1):
-            return "The loss is not a number."
+            return "The loss became NaN."
         finish(job, 0.8 + 0.01 * job.seed + 0.002 * len(job.recipe.model))
         return None
 
     return cast("list[Job]", run_inline(monkeypatch, run))
 
 
-def test_compare_trains_tests_and_keeps(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With real trainings, in processes of their own."""
+def test_compare_trains_in_workers_and_writes_results(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = [
-        *("compare", "synthetic:300", "--models", "jodie", "--no-rules", "--seeds", 2, "--out", "kept")
+        *("compare", "synthetic:300", "--models", "jodie", "--no-heuristics", "--seeds", 2, "--out", "kept")
     ]
     command += ["--epochs", 1, "--set", "dim=6", "--set", "jodie.batch_size=50", "--at-once", 2]
     command += ["--device", "cpu", "--csv", "own.csv", "--plot", "own.png"]
@@ -52,8 +51,8 @@ def test_compare_trains_tests_and_keeps(here: Path, monkeypatch: pytest.MonkeyPa
     runs = [RunFolder(*(here / "kept/runs").glob(f"synthetic-300-jodie-{seed}-*/")) for seed in (0, 1)]
     assert [(run.config().train.batch_size, run.config().model_options.dim) for run in runs] == [(50, 6)] * 2
     found = [run.metrics() for run in runs]
-    [told] = json.loads((here / "kept/compare.json").read_text())
-    [row] = told["rows"]
+    [content] = json.loads((here / "kept/compare.json").read_text())
+    [row] = content["rows"]
     for selection in ("transductive", "inductive"):
         for measure in ("ap", "auc"):
             values = [getattr(getattr(metrics, selection), measure) for metrics in found]
@@ -67,17 +66,17 @@ def test_compare_trains_tests_and_keeps(here: Path, monkeypatch: pytest.MonkeyPa
     assert (here / "kept/compare.txt").read_text().strip() == answer.out.strip()
     assert (here / "own.csv").read_text() == (here / "kept/compare.csv").read_text()
     assert (here / "own.png").read_bytes()[:4] == (here / "kept/compare.png").read_bytes()[:4] == b"\x89PNG"
-    assert "2 trainings at once" in answer.out
-    run_inline(monkeypatch, lambda job, device: pytest.fail("it was done already"))
-    assert "at once" not in Answer(*command).out  # who knows how those were trained
+    assert "2 runs at a time" in answer.out
+    run_inline(monkeypatch, lambda job, device: pytest.fail("finished runs must be kept"))
+    assert "at a time" not in Answer(*command).out  # how earlier runs were trained is not known
     again = Answer(*command, "--json")
-    assert json.loads(again.out) == [told]
+    assert json.loads(again.out) == [content]
 
 
-def test_a_run_that_fails_in_its_process(here: Path) -> None:
+def test_a_run_that_fails_in_its_worker(here: Path) -> None:
     (here / "short.csv").write_text("src,dst,t\n1,2,1\n2,3,2\n")
     answer = Answer(
-        "compare", "short.csv", "--models", "jodie", "--no-rules", "--seeds", 1, "--device", "cpu"
+        "compare", "short.csv", "--models", "jodie", "--no-heuristics", "--seeds", 1, "--device", "cpu"
     )
     assert answer.code == 2
     assert "jodie failed with seed 0: " in answer.err
@@ -86,31 +85,33 @@ def test_a_run_that_fails_in_its_process(here: Path) -> None:
     assert not (here / "runs/compare/compare.png").exists()  # nothing to draw
 
 
-def test_all_models_and_the_rules_beside(trained: list[Job], here: Path) -> None:
+def test_all_models_and_heuristics(trained: list[Job], here: Path) -> None:
     answer = Answer("compare", "synthetic:300", "--seeds", 3)
     learning = [name for name in MODELS if model_class(name).learns]
     learned = {(job.recipe.model, job.seed) for job in trained if job.recipe.model in learning}
     assert learned == {(name, seed) for name in learning for seed in range(3)}
-    rules = [(job.recipe.model, job.recipe.variant) for job in trained if job.recipe.model not in learning]
-    assert len(set(rules)) == len(rules)  # each once
-    assert {("edgebank", "as given"), ("edgebank", "window"), ("recency", "as given")} <= set(rules)
+    heuristics = [
+        (job.recipe.model, job.recipe.variant) for job in trained if job.recipe.model not in learning
+    ]
+    assert len(set(heuristics)) == len(heuristics)  # one seed
+    assert {("edgebank", "as given"), ("edgebank", "window"), ("recency", "as given")} <= set(heuristics)
     first = [line[0] for line in answer.lines]
     start = first.index("contig")
     assert first[start : start + len(learning)] == learning
-    assert first[start + len(learning)] == "rules"
-    assert first.index("recency") > first.index("rules")
+    assert first[start + len(learning)] == "heuristics"
+    assert first.index("recency") > first.index("heuristics")
 
 
-def test_a_failure_hides_no_other(trained: list[Job], here: Path) -> None:
+def test_a_failure_does_not_hide_other_results(trained: list[Job], here: Path) -> None:
     answer = Answer("compare", "synthetic:300", "--models", "contig,dyrep,tgn", "--seeds", 3)
     assert answer.code == 2
     lines = {line[0]: line for line in answer.lines}
     assert lines["dyrep"][1] == "failed"
     assert lines["tgn"][1:4] == ["81.60", "±", "1.00"]
-    assert lines["contig"][1:4] == ["82.20", "±", "1.41"]  # of the two seeds that ended
-    assert "contig failed with seed 1: The loss is not a number." in answer.err
+    assert lines["contig"][1:4] == ["82.20", "±", "1.41"]  # of the two finished seeds
+    assert "contig failed with seed 1: The loss became NaN." in answer.err
     kept = (here / "runs/compare/compare.txt").read_text()
-    assert "dyrep failed with seed 2: The loss is not a number." in kept
+    assert "dyrep failed with seed 2: The loss became NaN." in kept
     with (here / "runs/compare/compare.csv").open(newline="") as file:
         found = {row["model"]: row for row in csv.DictReader(file)}
     assert found["contig"]["seeds"] == "2"
@@ -119,27 +120,30 @@ def test_a_failure_hides_no_other(trained: list[Job], here: Path) -> None:
     assert (here / "runs/compare/compare.png").exists()
 
 
-def test_failed_ones_are_tried_again_and_done_ones_not(trained: list[Job]) -> None:
-    command = ("compare", "synthetic:300", "--models", "contig,tgn", "--no-rules", "--seeds", 2)
+def test_failed_runs_are_repeated_and_finished_runs_kept(trained: list[Job]) -> None:
+    command = ("compare", "synthetic:300", "--models", "contig,tgn", "--no-heuristics", "--seeds", 2)
     Answer(*command)
     assert len(trained) == 4
     Answer(*command)
     assert [(job.recipe.model, job.seed) for job in trained[4:]] == [("contig", 1)]
 
 
-def test_one_seed_has_no_spread(trained: list[Job]) -> None:
+def test_one_seed_has_no_deviation(trained: list[Job]) -> None:
     out = Answer("compare", "synthetic:300", "--models", "tgn", "--seeds", 1).out
     assert "±" not in out
     assert "one seed" in out
 
 
-def test_a_table_for_each_stream(trained: list[Job], here: Path) -> None:
+def test_a_table_for_each_dataset(trained: list[Job], here: Path) -> None:
     command = ("compare", "synthetic:300", "synthetic:200", "--models", "jodie", "--seeds", 1)
-    answer = Answer(*command, "--no-rules")
+    answer = Answer(*command, "--no-heuristics")
     titles = [line[0] for line in answer.lines if line[0].startswith("synthetic")]
     assert titles == ["synthetic:300:", "synthetic:200:"]
-    told = json.loads(Answer(*command, "--no-rules", "--json").out)
-    assert [(one["data"], one["events"]) for one in told] == [("synthetic:300", 300), ("synthetic:200", 200)]
+    content = json.loads(Answer(*command, "--no-heuristics", "--json").out)
+    assert [(one["data"], one["events"]) for one in content] == [
+        ("synthetic:300", 300),
+        ("synthetic:200", 200),
+    ]
 
 
 @pytest.fixture
@@ -151,7 +155,7 @@ def visits(here: Path) -> Path:
     return path
 
 
-def test_a_file_is_read_the_same_way_in_every_run(visits: Path, trained: list[Job]) -> None:
+def test_every_run_reads_a_file_with_the_given_columns(visits: Path, trained: list[Job]) -> None:
     columns = ["--src", "who", "--dst", "page", "--time", "when", "--bipartite"]
     answer = Answer("compare", "visits.csv", *columns, "--models", "tgn", "--seeds", 1)
     assert answer.lines[0][:5] == ["visits.csv:", "100", "events,", "20", "nodes"]
@@ -164,49 +168,51 @@ def test_a_file_is_read_the_same_way_in_every_run(visits: Path, trained: list[Jo
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--models", "tng"], "Did you mean 'tgn'"),
         (["--set", "dimm=3"], "Did you mean 'dim'"),
         (["--epochs", 0], "epochs=0"),
         (["--plot", "x.gif"], "Unknown image format 'gif'"),
-        (["--csv", "."], "--csv . is a folder"),
+        (["--csv", "."], "--csv . is a directory"),
         (["--out", "file"], "--out file is a file"),
     ],
 )
-def test_wrong_wishes_are_refused_at_once(
-    options: list[Any], told: str, trained: list[Job], here: Path
+def test_wrong_arguments_are_rejected_before_training(
+    options: list[Any], message: str, trained: list[Job], here: Path
 ) -> None:
     (here / "file").touch()
     answer = Answer("compare", "synthetic:300", *options)
     assert answer.code == 2
-    assert told in answer.err
+    assert message in answer.err
     assert trained == []
 
 
-def test_repeat_prints_its_table_even_if_a_variant_fails(trained: list[Job], here: Path) -> None:
+def test_repeat_prints_its_table_if_a_recipe_fails(trained: list[Job], here: Path) -> None:
     for model in ("dyrep", "tgn"):
         (here / f"{model}.json").write_text(json.dumps({"data": "synthetic:300", "model": model}))
     answer = Answer("repeat", "dyrep.json", "tgn.json", "tgn.json", "--seeds", 2)
     assert answer.code == 2
     lines = {line[1]: line for line in answer.lines if line[0] == "synthetic:300"}
-    assert len(trained) == 4  # named twice, trained once
+    assert len(trained) == 4  # listed twice, trained once
     assert lines["dyrep"][4:6] == ["0", "failed"]
     assert lines["tgn"][4:8] == ["2", "81.10", "±", "0.71"]
-    assert "dyrep failed with seed 1: The loss is not a number." in answer.err
-    told = json.loads(Answer("repeat", "tgn.json", "--seeds", 1, "--json").out)
-    assert told[0]["transductive"]["ap"]["std"] is None
+    assert "dyrep failed with seed 1: The loss became NaN." in answer.err
+    content = json.loads(Answer("repeat", "tgn.json", "--seeds", 1, "--json").out)
+    assert content[0]["transductive"]["ap"]["std"] is None
     assert "81" not in Answer("repeat", "tgn.json", "--seeds", 1).out.replace("80.60", "")
 
 
-def test_repeat_and_compare_share_their_runs_and_know_other_events(trained: list[Job], here: Path) -> None:
+def test_repeat_and_compare_share_runs_on_the_same_events(trained: list[Job], here: Path) -> None:
     rows = [f"{i % 7},{20 + i % 5},{i}" for i in range(100)]
     visits, recipe = here / "visits.csv", here / "visits.json"
     visits.write_text("\n".join(["src,dst,t", *rows]))
     recipe.write_text(json.dumps({"data": "visits.csv", "model": "tgn", "settings": {"epochs": 50}}))
     Answer("repeat", "visits.json", "--seeds", 2, "--out", "kept")
     assert (
-        Answer("compare", "visits.csv", "--models", "tgn", "--no-rules", "--seeds", 2, "--out", "kept").code
+        Answer(
+            "compare", "visits.csv", "--models", "tgn", "--no-heuristics", "--seeds", 2, "--out", "kept"
+        ).code
         == 0
     )
     assert len(trained) == 2  # 50 epochs are the default

@@ -189,7 +189,7 @@ def test_an_interruption_is_reported_once_with_the_way_to_continue(
     run_inline(monkeypatch, stop)
     answer = Answer("reproduce", "table2", *COMMAND[2:], "--datasets", visits, "--out", "made")
     assert answer.code == 130
-    assert "the same command goes on from here" in answer.err
+    assert "repeat the command to continue" in answer.err
     assert "--only-done" in answer.err
     assert "failed" not in answer.err
 

@@ -1,4 +1,4 @@
-"""Tables of many runs: what is bold, what is missing, and what fits."""
+"""Tables of many runs: bold and missing numbers, failures, narrow terminals."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def speed(train: float, score: float, peak: int) -> dict[str, object]:
 
 @pytest.fixture
 def rows(tmp_path: Path) -> list[Row]:
-    """Two models of two seeds, one that failed with one of them, one without, and a rule."""
+    """A complete model, one with a failed seed, one that failed, and a heuristic."""
     models = ("contig", "tgn", "jodie", "recency")
     jobs = plan([Recipe("mooc", model) for model in models], 2, tmp_path)
     finish(jobs[0], 0.90, **speed(1000, 9000, 1_500_000_000))
@@ -36,12 +36,12 @@ def rows(tmp_path: Path) -> list[Row]:
 
 
 def cells(table: object) -> list[list[str]]:
-    """The lines of a table as words two blanks apart."""
+    """Return the cells of a table, which are separated by two spaces."""
     lines = [line.strip() for line in tables.as_text(table).splitlines()]  # type: ignore[arg-type]
     return [[word.strip() for word in line.split("  ") if word.strip()] for line in lines if line]
 
 
-def test_a_comparison(rows: list[Row]) -> None:
+def test_the_cells_of_a_comparison(rows: list[Row]) -> None:
     heading, _, contig, tgn, jodie, section, recency = cells(tables.comparison_table(rows))
     quality = ["AP trans.", "AP ind.", "AUC trans.", "AUC ind."]
     assert heading == ["model", *quality, "parameters", "train ev/s", "score ev/s", "peak memory"]
@@ -49,28 +49,31 @@ def test_a_comparison(rows: list[Row]) -> None:
     assert contig == ["contig", *spread, "12,345", "2,000", "9,000", "2.50 GB"]
     assert tgn == ["tgn", "88.00", "-", "78.00", "-", "12,345", "2,500", "7,000", "900 MB"]
     assert jodie == ["jodie", "failed", *["-"] * 7]
-    assert section == ["rules"]
+    assert section == ["heuristics"]
     assert recency == ["recency", *["95.00"] * 2, *["85.00"] * 2, "12,345", "-", "99,000", "100 MB"]
 
 
 def bold(rows: list[Row]) -> dict[str, set[str]]:
     return {
         column.heading: {row.label for row in rows if row.seeds and "[bold]" in column.cell(row, rows)}
-        for column in (*tables.QUALITY, *tables.COST)
+        for column in (*tables.METRICS, *tables.COST)
     }
 
 
 def test_the_best_of_a_column_is_bold(rows: list[Row]) -> None:
-    """A rule that beats the models is a finding; one that costs less than they is not."""
+    """Heuristics compete in the metrics, but not in the cost."""
     found = bold(rows)
-    assert [found[column.heading] for column in tables.QUALITY] == [{"recency"}] * 4
+    assert [found[column.heading] for column in tables.METRICS] == [{"recency"}] * 4
     costs = {"parameters": set(), "train ev/s": {"tgn"}, "score ev/s": {"contig"}, "peak memory": {"tgn"}}
     assert {name: found[name] for name in costs} == costs
     learned = bold(rows[:2])
-    assert (learned["AP trans."], learned["AP ind."]) == ({"contig"}, set())  # nobody to compare with
+    assert (learned["AP trans."], learned["AP ind."]) == (
+        {"contig"},
+        set(),
+    )  # a single number is not the best
 
 
-def test_equal_to_the_eye_is_equally_good(tmp_path: Path) -> None:
+def test_numbers_that_are_printed_alike_are_equally_good(tmp_path: Path) -> None:
     jobs = plan([Recipe("mooc", model) for model in ("contig", "tgn", "jodie")], 1, tmp_path)
     for job, ap in zip(jobs, (0.90001, 0.90002, 0.9002), strict=True):
         finish(job, ap)
@@ -79,7 +82,7 @@ def test_equal_to_the_eye_is_equally_good(tmp_path: Path) -> None:
     assert bold(rows[:2])["AP trans."] == {"contig", "tgn"}
 
 
-def test_a_repeat(rows: list[Row]) -> None:
+def test_the_cells_of_repeated_recipes(rows: list[Row]) -> None:
     lines = cells(tables.repeat_table(rows))
     assert lines[0][:4] == ["data", "model", "variant", "seeds"]
     assert lines[2][:5] == ["mooc", "contig", "as given", "2", "91.00 ± 1.41"]
@@ -87,11 +90,11 @@ def test_a_repeat(rows: list[Row]) -> None:
     assert lines[4][:5] == ["mooc", "jodie", "as given", "0", "failed"]
 
 
-def test_what_failed_is_told_with_where_to_look(rows: list[Row]) -> None:
-    told = tables.failures(rows)
-    assert len(told) == 3
+def test_a_failure_names_its_log(rows: list[Row]) -> None:
+    lines = tables.failures(rows)
+    assert len(lines) == 3
     log = next(failure.job.log for row in rows for failure in row.failures if failure.job.seed == 1)
-    assert told[0] == f"tgn failed with seed 1: no luck (all it said: {log})"
+    assert lines[0] == f"tgn failed with seed 1: no luck (full log: {log})"
     assert log.name.startswith("mooc-tgn-1-")
 
 
@@ -101,7 +104,7 @@ def test_a_narrow_terminal_gets_two_tables(
 ) -> None:
     terminal = Console(file=StringIO(), width=width, force_terminal=True, color_system=None)
     monkeypatch.setattr(console, "out", lambda: terminal)
-    parts = [tables.comparison_table(rows, some) for some in (tables.QUALITY, tables.COST)]
+    parts = [tables.comparison_table(rows, some) for some in (tables.METRICS, tables.COST)]
     tables.show(tables.comparison_table(rows), parts)
     lines = terminal.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert max(map(len, lines)) <= width

@@ -18,10 +18,11 @@ from contig.data.read_options import ReadOptions
 from contig.errors import RunError
 from contig.experiments import jobs as module
 from contig.experiments.evaluations import Evaluation
-from contig.experiments.jobs import Job, Work, alone, plan, run_jobs
+from contig.experiments.jobs import Job, Work, as_chains, plan, run_jobs
 from contig.experiments.recipes import Recipe
 from contig.files import write_json
 from contig.runs.run import Run
+from contig.tasks import read_evaluation
 from contig.training.fit import fit
 
 TWO = [
@@ -37,7 +38,7 @@ def test_identical_runs_are_planned_once(tmp_path: Path) -> None:
     twice = [TWO[0], replace(TWO[0], settings={"dim": "8"}), TWO[1]]
     assert len(plan(twice, 3, tmp_path)) == 6
     jobs = [job for recipe in twice for job in plan([recipe], 3, tmp_path)]
-    assert [len(chain) for chain in alone(jobs)] == [1] * 6
+    assert [len(chain) for chain in as_chains(jobs)] == [1] * 6
 
 
 def test_a_run_with_other_settings_or_events_is_another_run(tmp_path: Path) -> None:
@@ -114,9 +115,9 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     jobs = plan(TWO, 2, tmp_path)
     started = run_inline(monkeypatch, lambda job, device: finish(job))
     ended: list[Work] = []
-    assert run_jobs(alone(jobs), device="cpu", ended=lambda job, reason: ended.append(job)) == []
+    assert run_jobs(as_chains(jobs), device="cpu", ended=lambda job, reason: ended.append(job)) == []
     assert started == ended == jobs
-    run_jobs(alone(jobs), device="cpu")
+    run_jobs(as_chains(jobs), device="cpu")
     assert len(started) == 4
 
 
@@ -125,7 +126,7 @@ def test_a_failure_stops_no_other_job(at_once: int, tmp_path: Path, monkeypatch:
     jobs = plan(TWO, 2, tmp_path)
     run_inline(monkeypatch, lambda job, device: "no luck" if job == jobs[1] else finish(job))
     ended: list[tuple[Work, str | None]] = []
-    failures = run_jobs(alone(jobs), at_once=at_once, ended=lambda *both: ended.append(both))
+    failures = run_jobs(as_chains(jobs), at_once=at_once, ended=lambda *both: ended.append(both))
     assert failures == [(jobs[1], "no luck")]
     assert ended == [(jobs[0], None), (jobs[1], "no luck"), (jobs[2], None), (jobs[3], None)]
 
@@ -160,7 +161,7 @@ def test_an_interrupt_ends_everything(tmp_path: Path, monkeypatch: pytest.Monkey
 
     started = run_inline(monkeypatch, interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_jobs(alone(plan(TWO, 3, tmp_path)), at_once=2)
+        run_jobs(as_chains(plan(TWO, 3, tmp_path)), at_once=2)
     assert len(started) == 1
 
 
@@ -187,7 +188,11 @@ def test_a_job_gives_the_same_numbers_as_a_training_alone(one_thread: None, tmp_
     base = Recipe(str(path), "contig", settings, reading=reading)
     others = (
         replace(base, model="tgn"),
-        replace(base, model="ctdne", settings={"dim": 6, "epochs": 1, "holdout": "paper"}),
+        replace(
+            base,
+            model="ctdne",
+            settings={"dim": 6, "epochs": 1, "walks": 1, "length": 5, "passes": 1, "holdout": "paper"},
+        ),
     )
     jobs = plan([*others, base], 1, tmp_path / "runs")
     evaluations = [Evaluation(jobs[-1], "recommend", {"candidates": 5}), Evaluation(jobs[-1], "link")]
@@ -196,5 +201,5 @@ def test_a_job_gives_the_same_numbers_as_a_training_alone(one_thread: None, tmp_
     assert identical_runs(jobs[2].folder, tmp_path / "alone")
     opened = Run.open(tmp_path / "alone", "cpu")
     for one in evaluations:
-        assert one.result() == opened.evaluate(one.task, show=False, **one.options).as_dict()
+        assert read_evaluation(one.file) == opened.evaluate(one.task, show=False, **one.options)
     assert alone.metrics.facts.hardware == Run.open(jobs[0].folder, "cpu").metrics.facts.hardware

@@ -1,4 +1,4 @@
-"""Recipes: what a file says, and names under which nothing is mistaken for anything else."""
+"""Recipes: the content of their files, and names that are never ambiguous."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import Any
 
 import pytest
 
+from contig.data.datasets import open_stream
 from contig.errors import ConfigError
-from contig.experiments.recipes import PLAIN, read_recipes
+from contig.experiments.recipes import PLAIN, Recipe, find_recipe, identified, read_recipes
 
 
-def written(path: Path, content: Any) -> Path:
+def write(path: Path, content: Any) -> Path:
     path.write_text(json.dumps(content))
     return path
 
 
-def test_variants_change_the_recipe_s_own_settings(tmp_path: Path) -> None:
+def test_variants_replace_settings_of_the_recipe(tmp_path: Path) -> None:
     content = {
         "data": "here/mooc.csv",
         "model": "contig",
         "settings": {"lr": 0.001, "dim": 8},
         "variants": {"no norm": {"state_norm": False}, "wide": {"dim": 16}},
     }
-    recipes = read_recipes(written(tmp_path / "mooc.json", content))
+    recipes = read_recipes(write(tmp_path / "mooc.json", content))
     assert [(r.variant, r.settings) for r in recipes] == [
         (PLAIN, {"lr": 0.001, "dim": 8}),
         ("no norm", {"lr": 0.001, "dim": 8, "state_norm": False}),
@@ -33,19 +34,47 @@ def test_variants_change_the_recipe_s_own_settings(tmp_path: Path) -> None:
     assert [r.name for r in recipes] == ["mooc-contig", "mooc-contig-no-norm", "mooc-contig-wide"]
 
 
-def test_two_files_about_one_stream_do_not_share_names(tmp_path: Path) -> None:
+def test_two_files_about_the_same_data_have_different_names(tmp_path: Path) -> None:
     content = {"data": "mooc", "settings": {"epochs": 50}}
-    one = read_recipes(written(tmp_path / "mooc.json", content))[0]
-    other = read_recipes(written(tmp_path / "departures.json", content | {"settings": {"epochs": 20}}))[0]
+    [one] = read_recipes(write(tmp_path / "mooc.json", content))
+    [other] = read_recipes(write(tmp_path / "departures.json", content | {"settings": {"epochs": 20}}))
     assert (one.name, other.name) == ("mooc-contig", "departures-mooc-contig")
 
 
+def test_the_recipe_of_a_model_on_a_dataset(tmp_path: Path) -> None:
+    write(tmp_path / "mooc.json", {"data": "mooc", "settings": {"dim": 1}})
+    write(tmp_path / "mooc-tgn.json", {"data": "mooc", "model": "tgn", "settings": {"dim": 2}})
+    write(tmp_path / "mooc-jodie.json", {"data": "mooc", "model": "tgat", "settings": {"dim": 3}})
+    found = {model: find_recipe(tmp_path, "mooc", model) for model in ("contig", "tgn", "jodie")}
+    assert {model: one and one.settings["dim"] for model, one in found.items()} == {
+        "contig": 1,
+        "tgn": 2,
+        "jodie": None,
+    }
+
+
+def test_fingerprints_are_those_of_the_events() -> None:
+    recipes = [Recipe("synthetic:70", "tgn"), Recipe("synthetic:80"), Recipe("synthetic:70", "tgn")]
+    found = identified(recipes)
+    expected = [(name, open_stream(name).fingerprint()) for name in ("synthetic:70", "synthetic:80")]
+    assert [(one.data, one.fingerprint) for one in found] == expected
+
+
 @pytest.mark.parametrize("content", [[], {"model": "contig"}, {"data": "mooc", "variants": ["wide"]}])
-def test_what_is_no_recipe(content: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"odd\.json is not a recipe.*JSON like"):
-        read_recipes(written(tmp_path / "odd.json", content))
+def test_a_file_that_is_not_a_recipe(content: Any, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"odd\.json is not a recipe.*write JSON such as"):
+        read_recipes(write(tmp_path / "odd.json", content))
 
 
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.json: there is no such recipe"):
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.json: no such recipe"):
         read_recipes(tmp_path / "none.json")
+
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_recipes_of_the_repository_are_valid(path: Path) -> None:
+    for recipe in read_recipes(path):
+        recipe.config(seed=0)  # rejects unknown options and wrong values

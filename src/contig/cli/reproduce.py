@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contig.cli import console
-from contig.cli.compare import AtOnce, work_through
 from contig.cli.data import Json
 from contig.cli.folders import Device
+from contig.cli.jobs import AtOnce, report_failures, run_with_progress
 
 if TYPE_CHECKING:
     from contig.reproduction.plan import Plan
@@ -22,7 +22,7 @@ app = typer.Typer()
 
 @app.command(
     epilog=console.examples(
-        ("contig reproduce all --quick", "smoke test, a quarter of an hour"),
+        ("contig reproduce all --quick", "smoke test, a few minutes"),
         ("contig reproduce table2 --datasets mooc --models contig,tgn", "part of one table"),
         ("contig reproduce all --at-once 8 --device cuda", "everything, on a GPU"),
         ("contig reproduce all --only-done", "results so far"),
@@ -94,7 +94,7 @@ def reproduce(
 
     Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
     """
-    from contig.experiments.lineups import chosen_models
+    from contig.experiments.lineups import choose_models
     from contig.reproduction.datasets import available_datasets, open_dataset, parse_names
     from contig.reproduction.items import choose_items
     from contig.reproduction.output import write_results
@@ -104,7 +104,7 @@ def reproduce(
 
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
-    items, chosen = choose_items(what, quick), tuple(chosen_models(models, heuristics))
+    items, chosen = choose_items(what, quick), tuple(choose_models(models, heuristics))
     names = available_datasets() if datasets is None else parse_names(datasets)
     with console.status("reading the datasets"):
         study = Study(
@@ -127,10 +127,7 @@ def reproduce(
     else:
         _print_tables(sheets)
     console.notice(f"tables, figures and report written to {folder}; open {folder / 'report.html'}")
-    for line in failures:
-        console.error(line)
-    if failures:
-        raise typer.Exit(2)
+    report_failures(failures)
 
 
 def _print_notices(plan: Plan) -> None:
@@ -152,13 +149,13 @@ def _print_notices(plan: Plan) -> None:
 
 def _run(plan: Plan, device: str, at_once: int) -> list[str]:
     """Train and evaluate what is missing; return the failures as lines of text."""
-    from contig.experiments.jobs import alone
+    from contig.experiments.jobs import as_chains
 
     try:
         # Timed runs come first, one at a time: side by side an epoch takes longer.
-        failed = work_through("timed runs", alone(plan.timed), device, 1)
+        failed = run_with_progress("timed runs", as_chains(plan.timed), device, 1)
         chains = [plan.chain(job) for job in plan.longest_first]
-        failed += work_through("runs and evaluations", chains, device, at_once)
+        failed += run_with_progress("runs and evaluations", chains, device, at_once)
     except KeyboardInterrupt:
         console.notice("to see the results so far, repeat the command with --only-done")
         raise

@@ -1,4 +1,4 @@
-"""Tables of what came out of many runs."""
+"""Tables of the results of many runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-    from contig.experiments.rows import Row
+    from contig.experiments.comparisons import Comparison
+    from contig.experiments.rows import Row, Spread
 
 
 def _percent(share: float) -> str:
@@ -28,75 +29,72 @@ def _bytes(number: float) -> str:
     return f"{number / 1e9:.2f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
 
 
+def _seconds(number: float) -> str:
+    return f"{number:.2f}"
+
+
 class Column(NamedTuple):
-    """A number of each row, how it is written, and which of them is the best."""
+    """A number of each row: how to format it, and which one is the best."""
 
     heading: str
-    value: Callable[[Row], float]
-    written: Callable[[float], str] = _count
+    value: Callable[[Row], tuple[float, float]]  # the number, and its standard deviation
+    format: Callable[[float], str] = _count
     best: Callable[[Iterable[float]], float] | None = None
-    spread: Callable[[Row], float] = lambda row: nan
-    rules_compete: bool = False  # a rule learns at no cost, which is no merit
+    heuristics_compete: bool = False  # not in cost: training nothing is no achievement
 
     def cell(self, row: Row, rivals: Sequence[Row]) -> str:
-        value, spread = self.value(row), self.spread(row)
+        value, deviation = self.value(row)
         if isnan(value):
             return "-"
-        text = self.written(value) + ("" if isnan(spread) else f" ± {self.written(spread)}")
+        text = self.format(value) + ("" if isnan(deviation) else f" ± {self.format(deviation)}")
         return f"[bold]{text}[/bold]" if self._is_best(row, rivals) else text
 
     def _is_best(self, row: Row, rivals: Sequence[Row]) -> bool:
-        """Whether nobody is better by what can be read, of two or more."""
-        field = [one for one in rivals if self.rules_compete or one.learns]
-        known = [x for one in field if not isnan(x := self.value(one))]
-        if self.best is None or row not in field or len(known) < 2:
+        """Whether no rival has a better number as it is printed; a single number is not the best."""
+        competing = [one for one in rivals if self.heuristics_compete or one.learns]
+        known = [x for one in competing if not isnan(x := self.value(one)[0])]
+        if self.best is None or not any(one is row for one in competing) or len(known) < 2:
             return False
-        return self.written(self.value(row)) == self.written(self.best(known))
+        return self.format(self.value(row)[0]) == self.format(self.best(known))
 
 
-def _quality(heading: str, selection: str, measure: str) -> Column:
-    def mean(row: Row) -> float:
-        return float(getattr(row, selection)[measure].mean)
-
-    def std(row: Row) -> float:
-        return float(getattr(row, selection)[measure].std)
-
-    return Column(heading, mean, _percent, max, std, rules_compete=True)
+def _metric(heading: str, spread: Callable[[Row], Spread]) -> Column:
+    return Column(heading, spread, _percent, max, heuristics_compete=True)
 
 
-QUALITY = (
-    _quality("AP trans.", "transductive", "ap"),
-    _quality("AP ind.", "inductive", "ap"),
-    _quality("AUC trans.", "transductive", "auc"),
-    _quality("AUC ind.", "inductive", "auc"),
+METRICS = (
+    _metric("AP trans.", lambda row: row.transductive.ap),
+    _metric("AP ind.", lambda row: row.inductive.ap),
+    _metric("AUC trans.", lambda row: row.transductive.auc),
+    _metric("AUC ind.", lambda row: row.inductive.auc),
 )
 COST = (
-    Column("parameters", lambda row: row.cost.parameters),
-    Column("train ev/s", lambda row: row.cost.train_speed, best=max),
-    Column("score ev/s", lambda row: row.cost.score_speed, best=max),
-    Column("peak memory", lambda row: row.cost.peak_memory, _bytes, best=min),
+    Column("parameters", lambda row: (row.cost.parameters, nan)),
+    Column("train ev/s", lambda row: (row.cost.train_speed, nan), best=max),
+    Column("score ev/s", lambda row: (row.cost.score_speed, nan), best=max),
+    Column("peak memory", lambda row: (row.cost.peak_memory, nan), _bytes, best=min),
 )
-LENGTH = (
-    Column("epochs", lambda row: row.cost.epochs),
-    Column("s/epoch", lambda row: row.cost.epoch_seconds, lambda seconds: f"{seconds:.2f}"),
+DURATION = (
+    Column("epochs", lambda row: (row.cost.epochs, nan)),
+    Column("s/epoch", lambda row: (row.cost.epoch_seconds, nan), _seconds),
 )
 
 
-def comparison_table(rows: Sequence[Row], columns: Sequence[Column] = (*QUALITY, *COST)) -> Table:
-    """A line for each model, the rules in a section of their own; the best of a column is bold."""
+def comparison_table(rows: Sequence[Row], columns: Sequence[Column] = (*METRICS, *COST)) -> Table:
+    """Return a line for each model, heuristics last; the best number of a column is bold."""
     table = console.new_table("model", *(column.heading for column in columns))
-    rules = [row for row in rows if not row.learns]
+    heuristics = [row for row in rows if not row.learns]
     for row in rows:
-        if rules and row is rules[0]:
+        if heuristics and row is heuristics[0]:
             table.add_section()
-            table.add_row("[dim]rules[/dim]")
+            table.add_row("[dim]heuristics[/dim]")
         table.add_row(console.plain(row.label), *_cells(row, rows, columns))
     return table
 
 
 def repeat_table(rows: Sequence[Row]) -> Table:
-    """A line for each recipe; the best of a column is bold among those on the same data."""
-    columns = (*QUALITY, *LENGTH)
+    """Return a line for each recipe; the best number of a column among recipes on the same data is bold."""
+    columns = (*METRICS, *DURATION)
     table = console.new_table("data", "model", "variant", "seeds", *(column.heading for column in columns))
     for column in table.columns[1:3]:
         column.justify = "left"
@@ -108,22 +106,41 @@ def repeat_table(rows: Sequence[Row]) -> Table:
 
 
 def _cells(row: Row, rivals: Sequence[Row], columns: Sequence[Column]) -> list[str]:
-    if not row.seeds:
+    if not row.results:
         return ["[red]failed[/red]", *["-"] * (len(columns) - 1)]
     return [column.cell(row, rivals) for column in columns]
 
 
 def failures(rows: Sequence[Row]) -> list[str]:
-    """What went wrong, one line for each training; nothing where all went well."""
+    """Return a line for each run that failed."""
     return [
-        f"{row.label} failed with seed {failure.job.seed}: {failure.reason} (all it said: {failure.job.log})"
+        f"{row.label} failed with seed {failure.job.seed}: {failure.reason} (full log: {failure.job.log})"
         for row in rows
         for failure in row.failures
     ]
 
 
+# --- printing ----------------------------------------------------------------------------------------
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Return a comparison as plain text: title, table, notes and failures."""
+    table = as_text(comparison_table(comparison.rows))
+    lines = [f"  {line}\n" for line in (*comparison.notes(), *failures(comparison.rows))]
+    return "".join([f"{comparison.title}\n", table, *lines])
+
+
+def show_comparison(comparison: Comparison) -> None:
+    """Print a comparison: title, table and notes."""
+    console.out().print(f"\n[bold]{console.plain(comparison.title)}[/bold]")
+    parts = [comparison_table(comparison.rows, columns) for columns in (METRICS, COST)]
+    show(comparison_table(comparison.rows), parts)
+    for note in comparison.notes():
+        console.out().print(f"  [dim]{console.plain(note)}[/dim]", soft_wrap=True)
+
+
 def as_text(block: RenderableType) -> str:
-    """What a table or text looks like without colours, as wide as it needs to be."""
+    """Render a table or text without colours, as wide as it needs to be."""
     from rich.console import Console
 
     file = StringIO()
@@ -132,7 +149,7 @@ def as_text(block: RenderableType) -> str:
 
 
 def show(whole: Table, parts: Sequence[Table] = ()) -> None:
-    """Print a table; in ``parts`` where a terminal is too narrow for it."""
+    """Print a table; in ``parts`` where the terminal is too narrow for it."""
     text, out = as_text(whole), console.out()
     if not out.is_terminal:
         out.print(text, end="", soft_wrap=True, markup=False)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from contig.errors import RunError
 from contig.experiments.jobs import Job
 from contig.files import write_json
 from contig.runs.run import Run
@@ -49,15 +47,3 @@ class Evaluation:
 
     def outcome(self) -> str:
         return "evaluated"
-
-    def result(self) -> dict[str, Any] | None:
-        """Return the stored result; None where it is not done."""
-        if not self.done:
-            return None
-        try:
-            content: dict[str, Any] = json.loads(self.file.read_text("utf-8"))
-        except ValueError as error:
-            raise RunError(
-                f"{self.file} cannot be read ({error}); delete it to evaluate the run again."
-            ) from error
-        return content

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isnan
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -13,11 +13,12 @@ from contig.data.datasets import open_stream
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, RunError
-from contig.experiments.identity import run_folder
+from contig.experiments.identity import is_finished, run_folder
 from contig.experiments.recipes import Recipe
 from contig.experiments.worker_process import Task
 from contig.experiments.workers import WorkerPool, sigterm_interrupts, threads_each
 from contig.models import model_class
+from contig.runs.metrics import RunMetrics, read_metrics
 from contig.training.fit import fit, resume
 
 STREAMS_KEPT = 2  # by each worker, so that jobs on the same events read them once
@@ -50,7 +51,7 @@ class Job:
 
     @property
     def done(self) -> bool:
-        return (self.folder / "metrics.json").exists()
+        return is_finished(self.folder)
 
     @property
     def log(self) -> Path:
@@ -67,8 +68,12 @@ class Job:
             fit(events, recipe.model, out=self.folder, device=device, **settings)
 
     def outcome(self) -> str:
-        metrics = json.loads((self.folder / "metrics.json").read_text("utf-8"))["transductive"]
-        return f"AP {100 * metrics['ap']:.2f}" if "ap" in metrics else "done"
+        ap = self.metrics().transductive.ap
+        return "done" if isnan(ap) else f"AP {100 * ap:.2f}"
+
+    def metrics(self) -> RunMetrics:
+        """Read the results of the finished run."""
+        return read_metrics(self.folder / "metrics.json")
 
 
 @lru_cache(STREAMS_KEPT)
@@ -110,8 +115,8 @@ def runs_in(out: Path) -> Path:
     return out / "runs"
 
 
-def alone(jobs: Sequence[Job]) -> list[list[Work]]:
-    """Chains of one job each, for ``run_jobs``; a job that is listed twice runs once."""
+def as_chains(jobs: Sequence[Job]) -> list[list[Work]]:
+    """Return chains of one job each, for ``run_jobs``; a job that is listed twice runs once."""
     return [[job] for job in {job.folder: job for job in jobs}.values()]
 
 

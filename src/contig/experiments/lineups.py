@@ -1,4 +1,4 @@
-"""Which models are put side by side on a stream, each under which settings."""
+"""Lineups: which models are compared on a stream, and with which settings."""
 
 from __future__ import annotations
 
@@ -15,19 +15,24 @@ from contig.models import model_class, model_names
 from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS, TrainOptions
 
-WINDOW = "window"  # the variant of a rule that forgets what is older than the test's span
+WINDOW = "window"  # the variant of a heuristic that forgets events older than the test period is long
 
 
-def chosen_models(names: str, rules: bool = True) -> list[str]:
-    """``all`` or names with commas between; those that learn first, then all rules unless not wanted."""
-    named = [name for name in map(str.strip, names.split(",")) if name and name != "all"]
-    everything = "all" in map(str.strip, names.split(","))
-    if not named and not everything:
-        raise ConfigError(f"--models {names!r} names none; give all, or some of: {', '.join(model_names())}.")
-    learning = [name for name in model_names() if everything and model_class(name).learns]
-    beside = [name for name in model_names() if rules and not model_class(name).learns]
-    wanted = dict.fromkeys([*named, *learning, *beside])
-    return sorted(wanted, key=lambda name: not model_class(name).learns)
+def choose_models(names: str, heuristics: bool = True) -> list[str]:
+    """Parse comma-separated names or ``all``; models that learn come first.
+
+    All heuristics are added, unless ``heuristics`` is False.
+    """
+    given = [name for name in map(str.strip, names.split(",")) if name]
+    if not given:
+        raise ConfigError(
+            f"--models {names!r} is empty; give all, or some of these: {', '.join(model_names())}."
+        )
+    named = [name for name in given if name != "all"]
+    learning = [name for name in model_names() if "all" in given and model_class(name).learns]
+    added = [name for name in model_names() if heuristics and not model_class(name).learns]
+    chosen = dict.fromkeys([*named, *learning, *added])
+    return sorted(chosen, key=lambda name: not model_class(name).learns)
 
 
 def lineup(
@@ -37,32 +42,33 @@ def lineup(
     settings: Mapping[str, Any],
     reading: ReadOptions | None = None,
 ) -> list[Recipe]:
-    """Recipes for models on ``stream``, which ``data`` gives when read with ``reading``.
+    """Return the recipes of models on ``stream``, which is ``data`` read with ``reading``.
 
-    A setting ``KEY`` holds for every model that has such an option, ``MODEL.KEY`` for that one. A rule
-    that can forget is there twice: with an endless memory and with one as long as the test lasts.
+    A setting ``KEY`` applies to every model that has such an option, ``MODEL.KEY`` to that model. A heuristic
+    that can forget has two recipes: one that remembers everything, and one with a window as long as the test
+    period.
     """
     _check_names(models, settings)
     base = Recipe(data, reading=reading or ReadOptions(), fingerprint=stream.fingerprint())
-    span = span_of_test(stream)
+    window = span_of_test(stream)
     recipes = []
     for model in models:
-        ours = _settings_of(model, settings)
-        RunConfig.of(model, ours)  # refuses wrong values before anything is trained
-        recipes.append(replace(base, model=model, settings=ours))
-        if span and not model_class(model).learns and WINDOW in _options(model) - set(ours):
-            recipes.append(replace(recipes[-1], settings={**ours, WINDOW: span}, variant=WINDOW))
+        chosen = _settings_of(model, settings)
+        RunConfig.of(model, chosen)  # rejects wrong values before anything is trained
+        recipes.append(replace(base, model=model, settings=chosen))
+        if window and not model_class(model).learns and WINDOW in _options(model) - set(chosen):
+            recipes.append(replace(recipes[-1], settings={**chosen, WINDOW: window}, variant=WINDOW))
     return recipes
 
 
 def span_of_test(stream: EventStream) -> float:
-    """How long the test lasts, in the stream's unit of time."""
+    """Return the time from the first to the last test event, in the stream's unit."""
     test = chronological_split(stream).test
     return float(stream.t[test[-1]] - stream.t[test[0]]) if len(test) else 0.0
 
 
 def _options(model: str) -> set[str]:
-    """Options that decide a model's numbers, its own and its training's."""
+    """Return the options that decide a model's numbers: its own and those of its training."""
     kind = model_class(model)
     training = {f.name for f in fields(TrainOptions)} if kind.learns else set(PROTOCOL_OPTIONS)
     return training | {f.name for f in fields(kind.options)}
@@ -75,7 +81,7 @@ def _settings_of(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _owner(key: str) -> str:
-    """The model that a setting is for alone."""
+    """Return the model in ``MODEL.KEY``; nothing for ``KEY``."""
     return key.rpartition(".")[0]
 
 
@@ -84,7 +90,7 @@ def _check_names(models: Sequence[str], settings: Mapping[str, Any]) -> None:
     for key in settings:
         name, owner = key.rpartition(".")[2], _owner(key)
         if name == "seed":
-            raise ConfigError("--set seed: the seeds are counted from 0; say with --seeds how many.")
+            raise ConfigError("--set seed: seeds are numbered from 0; choose how many with --seeds.")
         if owner and owner not in models:
             raise ConfigError(f"--set {key}: {unknown('model in this comparison', owner, models)}")
         if not owner and name not in known:

@@ -1,48 +1,50 @@
-"""Recipes: what to train, as data.
+"""Recipes: what to train, as JSON files.
 
-A recipe is a JSON file ``{"data": ..., "model": ..., "settings": {...}, "variants": {name: {...}}}``.
-``variants`` is optional; each names settings that are changed from the recipe's own.
+A recipe is ``{"data": ..., "model": ..., "settings": {...}, "variants": {NAME: {...}}}``. ``variants`` is
+optional: each has the recipe's settings, with its own replacing some of them.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from contig.data.datasets import open_stream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 from contig.runs.config import RunConfig
 
-PLAIN = "as given"
+PLAIN = "as given"  # the variant of a recipe itself
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """One thing to train."""
+    """A model with settings, and the data to train it on."""
 
     data: str
     model: str = "contig"
     settings: dict[str, Any] = field(default_factory=dict)
     variant: str = PLAIN
-    file: str = ""  # the name of the file it comes from
+    file: str = ""  # the file it was read from, without extension
     reading: ReadOptions = ReadOptions()
-    fingerprint: str = ""  # of the events, where they are known
+    fingerprint: str = ""  # of the events, if known
 
     @property
     def stem(self) -> str:
-        """Data, model and variant, for the names of folders."""
+        """Data, model and variant as the beginning of a folder's name."""
         words = [Path(self.data).stem, self.model] + ([self.variant] if self.variant != PLAIN else [])
         return "-".join(_slug(word) for word in words)
 
     @property
     def name(self) -> str:
-        """What tells it from the others: its stem, after the file's name where that says something else."""
+        """The stem, preceded by the file if it is not named after the data: recipes of two files differ."""
         return self.stem if self.file in ("", Path(self.data).stem) else f"{_slug(self.file)}-{self.stem}"
 
     def config(self, seed: int) -> RunConfig:
-        """Everything that decides the numbers of a training of it, but the events."""
+        """Return the config of its run with a seed."""
         return RunConfig.of(self.model, {**self.settings, "seed": seed})
 
 
@@ -51,28 +53,35 @@ def _slug(word: str) -> str:
 
 
 def read_recipes(path: str | Path) -> list[Recipe]:
-    """The recipe of a file and its variants, the plain one first."""
+    """Read the recipe of a file, followed by its variants."""
     path = Path(path)
     try:
-        content = json.loads(path.read_text())
-        variants: dict[str, dict[str, Any]] = content.get("variants", {})
-        settings = dict(content.get("settings", {}))
-        base = Recipe(content["data"], content.get("model", "contig"), settings, file=path.stem)
-        return [base] + [
-            replace(base, settings={**settings, **changes}, variant=name)
-            for name, changes in variants.items()
-        ]
+        return _parse(json.loads(path.read_text("utf-8")), path.stem)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such recipe.") from None
+        raise ConfigError(f"{path}: no such recipe.") from None
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f'{path} is not a recipe ({error}); it is JSON like {{"data": "collegemsg", "model": "contig", '
-            '"settings": {"lr": 0.0003}}.'
+            f'{path} is not a recipe ({error}); write JSON such as {{"data": "collegemsg", '
+            '"model": "contig", "settings": {"lr": 0.0003}}.'
         ) from error
 
 
+def _parse(content: Any, file: str) -> list[Recipe]:
+    settings = dict(content.get("settings", {}))
+    base = Recipe(content["data"], content.get("model", "contig"), settings, file=file)
+    variants = content.get("variants", {}).items()
+    return [base, *(replace(base, settings={**settings, **own}, variant=name) for name, own in variants)]
+
+
+def identified(recipes: Iterable[Recipe]) -> list[Recipe]:
+    """Add the fingerprints of the events to recipes; one that is listed twice is returned once."""
+    unique = {recipe.name: recipe for recipe in recipes}.values()
+    prints = {data: open_stream(data).fingerprint() for data in dict.fromkeys(one.data for one in unique)}
+    return [replace(recipe, fingerprint=prints[recipe.data]) for recipe in unique]
+
+
 def find_recipe(folder: Path, data: str, model: str) -> Recipe | None:
-    """The recipe of a model on a stream: ``DATA-MODEL.json``, or ``DATA.json`` where it is of that model."""
+    """Find the recipe of a model on a dataset: ``DATA-MODEL.json``, or ``DATA.json`` if it has that model."""
     for name in (f"{data}-{model}", data):
         path = folder / f"{name}.json"
         if path.exists() and (recipe := read_recipes(path)[0]).model == model:

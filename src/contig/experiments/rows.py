@@ -1,11 +1,11 @@
-"""What comes out of trainings on average: one row for each recipe, to be printed, drawn or kept."""
+"""Results over seeds: one row for each recipe, to be printed, drawn or stored."""
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from math import isnan, nan
 from pathlib import Path
 from statistics import mean, stdev
@@ -15,13 +15,14 @@ from contig.experiments.jobs import Failure, Job
 from contig.experiments.recipes import PLAIN, Recipe
 from contig.files import replacing
 from contig.models import model_class
+from contig.runs.metrics import RunMetrics
+from contig.tasks.results import LinkMetrics
 
-MEASURES = ("ap", "auc", "ap_overall", "auc_overall")
 SELECTIONS = ("transductive", "inductive")
 
 
 class Spread(NamedTuple):
-    """Mean and standard deviation over seeds; NaN where there is none, as of one seed's deviation."""
+    """Mean and sample standard deviation over seeds; NaN where undefined, as for one seed."""
 
     mean: float
     std: float
@@ -32,9 +33,30 @@ class Spread(NamedTuple):
             return cls(nan, nan)
         return cls(mean(values), stdev(values) if len(values) > 1 else nan)
 
+    def as_dict(self) -> dict[str, float | None]:
+        return _without_nan(self._asdict())
+
+
+@dataclass(frozen=True)
+class LinkSpread:
+    """The metrics of link prediction over seeds."""
+
+    ap: Spread
+    auc: Spread
+    ap_overall: Spread
+    auc_overall: Spread
+
+    @classmethod
+    def of(cls, metrics: Sequence[LinkMetrics]) -> LinkSpread:
+        return cls(*(Spread.of([getattr(one, f.name) for one in metrics]) for f in fields(cls)))
+
+    def each(self) -> dict[str, Spread]:
+        """Return the spreads by the name of their metric."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
 
 class Cost(NamedTuple):
-    """What a training took, NaN where unknown: speeds on average, memory at the most."""
+    """What training takes: means over seeds, but the maximum of the memory; NaN where unknown."""
 
     epochs: float
     epoch_seconds: float
@@ -43,20 +65,30 @@ class Cost(NamedTuple):
     score_speed: float
     peak_memory: float  # bytes
 
+    @classmethod
+    def of(cls, results: Sequence[RunMetrics]) -> Cost:
+        if not results:
+            return cls(*[nan] * len(cls._fields))
+        peaks = [nan if r.peak_memory.bytes is None else r.peak_memory.bytes for r in results]
+        return cls(
+            epochs=mean(len(r.epochs) for r in results),
+            epoch_seconds=mean(mean(e.train_seconds for e in r.epochs) for r in results),
+            parameters=results[0].parameters,
+            train_speed=mean(r.events_per_second.train for r in results) or nan,  # 0 for a heuristic
+            score_speed=mean(r.events_per_second.score for r in results),
+            peak_memory=nan if any(map(isnan, peaks)) else max(peaks),
+        )
+
+    def as_dict(self) -> dict[str, float | None]:
+        return _without_nan(self._asdict())
+
 
 @dataclass(frozen=True)
 class Row:
-    """A recipe's results over the seeds that are done.
-
-    A selection without events (no new nodes, say) has no measures: they are NaN.
-    """
+    """The results of a recipe: the finished runs, one for each seed, and the failures."""
 
     recipe: Recipe
-    seeds: int
-    transductive: dict[str, Spread]
-    inductive: dict[str, Spread]
-    cost: Cost
-    about: dict[str, Any]  # hardware, batch_size, protocol, and what the peak of memory is of
+    results: tuple[RunMetrics, ...]
     failures: tuple[Failure[Job], ...] = ()
 
     @property
@@ -68,9 +100,28 @@ class Row:
     def learns(self) -> bool:
         return model_class(self.recipe.model).learns
 
+    @property
+    def seeds(self) -> int:
+        return len(self.results)
+
+    @cached_property
+    def transductive(self) -> LinkSpread:
+        return LinkSpread.of([one.transductive for one in self.results])
+
+    @cached_property
+    def inductive(self) -> LinkSpread:
+        return LinkSpread.of([one.inductive for one in self.results])
+
+    def selection(self, name: str) -> LinkSpread:
+        """Return the metrics of the ``transductive`` or ``inductive`` events."""
+        return {"transductive": self.transductive, "inductive": self.inductive}[name]
+
+    @cached_property
+    def cost(self) -> Cost:
+        return Cost.of(self.results)
+
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, which has no NaN."""
-        selections = {name: getattr(self, name) for name in SELECTIONS}
+        """Return everything as plain values for JSON; None for NaN."""
         return {
             "data": self.recipe.data,
             "model": self.recipe.model,
@@ -78,73 +129,68 @@ class Row:
             "learns": self.learns,
             "settings": self.recipe.settings,
             "seeds": self.seeds,
-            **{name: {m: _told(s) for m, s in found.items()} for name, found in selections.items()},
-            **_told(self.cost),
-            **self.about,
+            **{
+                name: {metric: spread.as_dict() for metric, spread in self.selection(name).each().items()}
+                for name in SELECTIONS
+            },
+            **self.cost.as_dict(),
+            **self._facts(),
             "failures": [{"seed": f.job.seed, "reason": f.reason} for f in self.failures],
+        }
+
+    def as_flat_dict(self) -> dict[str, Any]:
+        """Return one value for each column of a CSV file."""
+        facts = self._facts()
+        return {
+            "data": self.recipe.data,
+            "model": self.recipe.model,
+            "variant": self.recipe.variant,
+            "seeds": self.seeds,
+            **dict(self._flat_spreads()),
+            **self.cost.as_dict(),
+            **{key: facts.get(key) for key in ("peak_memory_of", "batch_size", "hardware")},
+            "failures": "; ".join(f"seed {f.job.seed}: {f.reason}" for f in self.failures),
+        }
+
+    def _flat_spreads(self) -> Iterator[tuple[str, float | None]]:
+        for name in SELECTIONS:
+            for metric, spread in self.selection(name).each().items():
+                for statistic, value in spread.as_dict().items():
+                    yield f"{metric}_{name}_{statistic}", value
+
+    def _facts(self) -> dict[str, Any]:
+        """How the runs were measured; nothing without a finished run."""
+        if not self.results:
+            return {}
+        first = self.results[0]
+        return {
+            "hardware": first.facts.hardware,
+            "batch_size": first.facts.batch_size,
+            "protocol": first.result.protocol.as_dict(),
+            "peak_memory_of": first.peak_memory.of,
         }
 
 
 def collect(jobs: Sequence[Job], failures: Sequence[Failure[Job]] = ()) -> list[Row]:
-    """One row for each recipe of which a run is done or has failed."""
+    """Gather the rows of jobs; a recipe without a finished or failed run has none."""
     rows = []
     for name in dict.fromkeys(job.recipe.name for job in jobs):
         ours = [job for job in jobs if job.recipe.name == name]
-        results = [json.loads((job.folder / "metrics.json").read_text()) for job in ours if job.done]
+        results = tuple(job.metrics() for job in ours if job.done)
         failed = tuple(failure for failure in failures if failure.job in ours)
         if results or failed:
-            rows.append(_row(ours[0].recipe, results, failed))
+            rows.append(Row(ours[0].recipe, results, failed))
     return rows
 
 
-def _row(recipe: Recipe, results: list[dict[str, Any]], failures: tuple[Failure[Job], ...]) -> Row:
-    spreads = {
-        selection: {m: Spread.of([r[selection].get(m, nan) for r in results]) for m in MEASURES}
-        for selection in SELECTIONS
-    }
-    about = {}
-    if results:
-        about = {key: results[0][key] for key in ("hardware", "batch_size", "protocol")}
-        about["peak_memory_of"] = results[0]["peak_memory"]["of"]
-    return Row(recipe, len(results), **spreads, cost=_cost(results), about=about, failures=failures)
-
-
-def _cost(results: list[dict[str, Any]]) -> Cost:
-    if not results:
-        return Cost(*[nan] * len(Cost._fields))
-    speeds = [r["events_per_second"] for r in results]
-    peaks = [r["peak_memory"]["bytes"] for r in results]
-    return Cost(
-        epochs=mean(len(r["epochs"]) for r in results),
-        epoch_seconds=mean(mean(e["train_seconds"] for e in r["epochs"]) for r in results),
-        parameters=results[0]["parameters"],
-        train_speed=mean(s["train"] for s in speeds) or nan,  # a rule's is 0: it does not train
-        score_speed=mean(s["score"] for s in speeds),
-        peak_memory=nan if None in peaks else max(peaks),
-    )
-
-
-def _told(values: Spread | Cost) -> dict[str, float | None]:
-    return {name: None if isnan(x) else x for name, x in values._asdict().items()}
-
-
 def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """Write rows as a table for programs: every number as it is, empty where there is none."""
-    lines = [dict(_flat(row)) for row in rows]
+    """Write rows as CSV with full precision; missing numbers are empty."""
+    lines = [row.as_flat_dict() for row in rows]
     with replacing(path) as part, part.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(lines[0]) if lines else [])
         writer.writeheader()
         writer.writerows(lines)
 
 
-def _flat(row: Row) -> Iterator[tuple[str, Any]]:
-    yield from {"data": row.recipe.data, "model": row.recipe.model, "variant": row.recipe.variant}.items()
-    yield "seeds", row.seeds
-    for selection in SELECTIONS:
-        for measure, spread in getattr(row, selection).items():
-            for what, value in _told(spread).items():
-                yield f"{measure}_{selection}_{what}", value
-    yield from _told(row.cost).items()
-    for key in ("peak_memory_of", "batch_size", "hardware"):
-        yield key, row.about.get(key)
-    yield "failures", "; ".join(f"seed {f.job.seed}: {f.reason}" for f in row.failures)
+def _without_nan(values: dict[str, float]) -> dict[str, float | None]:
+    return {name: None if isnan(value) else value for name, value in values.items()}

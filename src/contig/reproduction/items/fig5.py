@@ -121,7 +121,7 @@ def _value_of(recipe: Recipe, option: str) -> float:
 
 
 def _line(row: Row, option: str) -> Line:
-    values = tuple(Value(percent(getattr(row, s)["ap"]), seeds=row.seeds) for s in SELECTIONS)
+    values = tuple(Value(percent(row.selection(s).ap), seeds=row.seeds) for s in SELECTIONS)
     return Line(_label(option, _value_of(row.recipe, option)), values, option)
 
 

@@ -85,4 +85,4 @@ def _lines(dataset: str, rows: Sequence[Row], section: str) -> Iterator[Line]:
 def _value(dataset: str, row: Row, section: str, metric: str) -> Value:
     published_as = row.recipe.model if row.recipe.variant == PLAIN else ""
     theirs = published("table2", section, published_as, dataset, metric)
-    return Value(percent(getattr(row, section)[metric]), theirs, row.seeds)
+    return Value(percent(getattr(row.selection(section), metric)), theirs, row.seeds)

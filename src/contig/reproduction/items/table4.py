@@ -80,7 +80,7 @@ def _line(dataset: str, row: Row) -> Line:
     part = NOTHING if full else row.recipe.variant.removeprefix(WITHOUT)
     values = (
         Value(
-            percent(getattr(row, section)["ap"]),
+            percent(row.selection(section).ap),
             published("table4", "without", part, dataset, section),
             row.seeds,
         )

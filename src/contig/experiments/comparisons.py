@@ -1,0 +1,153 @@
+"""Comparisons: models trained on the same events, with what they reach and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contig.data.clock import TimeSpan, duration
+from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
+from contig.experiments.jobs import Failure, Job, plan
+from contig.experiments.lineups import WINDOW, lineup, span_of_test
+from contig.experiments.rows import Row, collect, write_csv
+from contig.files import replacing, write_json
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class PlannedComparison:
+    """The jobs of a comparison on one stream."""
+
+    data: str
+    stream: EventStream
+    seeds: int
+    jobs: Sequence[Job]
+
+    def collect(self, failures: Sequence[Failure[Job]], at_once: int) -> Comparison:
+        """Gather the results, after ``at_once`` jobs have run at a time."""
+        return Comparison(self.data, self.stream, self.seeds, at_once, collect(self.jobs, failures))
+
+
+def plan_comparison(
+    data: str,
+    stream: EventStream,
+    models: Sequence[str],
+    settings: Mapping[str, Any],
+    seeds: int,
+    runs: Path,
+    reading: ReadOptions | None = None,
+) -> PlannedComparison:
+    """Plan the runs of models on a stream; ``settings`` are as for ``lineup``."""
+    recipes = lineup(data, stream, models, settings, reading)
+    return PlannedComparison(data, stream, seeds, plan(recipes, seeds, runs))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The results of models on one stream."""
+
+    data: str
+    stream: EventStream
+    seeds: int
+    at_once: int  # runs that shared the machine
+    rows: list[Row]
+
+    @property
+    def name(self) -> str:
+        return Path(self.data).name
+
+    @property
+    def title(self) -> str:
+        return f"{self.name}: {len(self.stream):,} events, {self.stream.num_nodes:,} nodes"
+
+    @property
+    def finished(self) -> list[Row]:
+        """The rows with at least one finished run."""
+        return [row for row in self.rows if row.results]
+
+    def notes(self) -> list[str]:
+        """Say how the numbers were measured."""
+        if not self.finished:
+            return []
+        notes = [
+            f"Test events, {protocol(self.finished)}.",
+            f"AP and AUC in %, mean over batches; {self._statistic()}.",
+        ]
+        if any(row.recipe.variant == WINDOW for row in self.finished):
+            notes.append(f"{WINDOW}: only the last {self._window()} count, the duration of the test period.")
+        return [*notes, f"Speed and memory: {self._machine()}."]
+
+    def _statistic(self) -> str:
+        if self.seeds == 1:
+            return "one seed"
+        single = "" if all(row.learns for row in self.rows) else " (heuristics: one run)"
+        return f"mean ± standard deviation over {self.seeds} seeds{single}"
+
+    def _window(self) -> str:
+        return duration(span_of_test(self.stream) / TimeSpan.of(self.stream.t).per_second)
+
+    def _machine(self) -> str:
+        results = [one for row in self.finished for one in row.results]
+        hardware = " and ".join(dict.fromkeys(one.facts.hardware for one in results))
+        shared = f", {self.at_once} runs at a time" if self.at_once > 1 else ""
+        peak = " and ".join(dict.fromkeys(one.peak_memory.of for one in results))
+        return f"{hardware}{shared}; peak memory of {peak}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        size = {"data": self.data, "events": len(self.stream), "nodes": self.stream.num_nodes}
+        return {**size, "seeds": self.seeds, "rows": [row.as_dict() for row in self.rows]}
+
+
+def protocol(rows: Sequence[Row]) -> str:
+    """Describe the protocol of finished rows, which differ at most in their batch size."""
+    sizes = sorted({row.results[0].facts.batch_size for row in rows})
+    shared = rows[0].results[0].result.protocol
+    batches = " or ".join(f"{size:,}" for size in sizes)
+    return f"{shared.negatives} negatives, batches of {batches}, new nodes by holdout {shared.holdout}"
+
+
+def save(comparisons: Sequence[Comparison], out: Path, text: str) -> Figure | None:
+    """Write ``compare.txt``, ``.csv``, ``.json`` and ``.png`` to ``out``; return the figure, if there is one.
+
+    ``text`` is the content of the first. There is no figure if nothing is finished on one of the streams.
+    """
+    from contig import plots
+
+    with replacing(out / "compare.txt") as part:
+        part.write_text(text, "utf-8")
+    write_csv([row for one in comparisons for row in one.rows], out / "compare.csv")
+    write_json(out / "compare.json", [one.as_dict() for one in comparisons])
+    figure = draw(comparisons)
+    if figure is not None:
+        plots.save(figure, out / "compare.png")
+    return figure
+
+
+def draw(comparisons: Sequence[Comparison]) -> Figure | None:
+    """Draw AP and speed of every model, or nothing if no run is finished on one of the streams."""
+    from contig import plots
+
+    if not all(one.finished for one in comparisons):
+        return None
+    fields = {
+        one.name: [
+            plots.ComparedModel(
+                row.label, row.learns, row.transductive.ap, row.inductive.ap, row.cost.train_speed
+            )
+            for row in one.finished
+        ]
+        for one in comparisons
+    }
+    finished, seeds = [row for one in comparisons for row in one.finished], comparisons[0].seeds
+    facts = (
+        f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed",
+        protocol(finished),
+        finished[0].results[0].facts.hardware,
+    )
+    return plots.comparison(fields, facts)
