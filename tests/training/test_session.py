@@ -1,3 +1,5 @@
+"""A session: its snapshots, its epochs, its loss, and its steps as a GPU records them."""
+
 from __future__ import annotations
 
 import io
@@ -22,13 +24,13 @@ from contig.training.session import Session
 CPU = torch.device("cpu")
 
 
-def session(stream: EventStream, model: str = "contig", **settings: Any) -> Session:
+def new_session(stream: EventStream, model: str = "contig", **settings: Any) -> Session:
     known = {f.name for f in fields(model_class(model).options) + fields(TrainOptions)}
     config = RunConfig.of(model, {k: v for k, v in TINY.items() if k in known} | settings)
     return Session(prepare(stream, config, CPU), config)
 
 
-def through_a_file(snapshot: dict[str, Any]) -> dict[str, Any]:
+def saved_and_loaded(snapshot: dict[str, Any]) -> dict[str, Any]:
     file = io.BytesIO()
     torch.save(snapshot, file)
     file.seek(0)
@@ -36,14 +38,15 @@ def through_a_file(snapshot: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def steps(of: Session, count: int) -> list[float]:
-    return [of.train_step().item() for _ in range(count)]
+def losses(session: Session, steps: int) -> list[float]:
+    """The losses of the next steps."""
+    return [session.train_step().item() for _ in range(steps)]
 
 
-def test_a_snapshot_holds_everything_that_moves(stream: EventStream) -> None:
-    one = session(stream)
-    steps(one, 4)
-    snapshot = through_a_file(one.snapshot())
+def test_a_snapshot_holds_everything_that_changes(stream: EventStream) -> None:
+    one = new_session(stream)
+    losses(one, 4)
+    snapshot = saved_and_loaded(one.snapshot())
     assert set(snapshot) == {"weights", "optimizer", "state", "generators", "progress"}
     assert bit_identical(snapshot["weights"], dict(one.model.state_dict()))
     moments = snapshot["optimizer"]
@@ -54,59 +57,61 @@ def test_a_snapshot_holds_everything_that_moves(stream: EventStream) -> None:
     observed = int(np.count_nonzero(stream.t[train] < stream.t[train[4 * 30]]))
     assert snapshot["state"]["position"] == train[observed - 1] + 1
     assert torch.equal(snapshot["generators"]["torch"], torch.get_rng_state())
-    fresh = session(stream).negatives.generator.get_state()  # those of an epoch are drawn at its beginning
+    fresh = new_session(
+        stream
+    ).negatives.generator.get_state()  # the negatives of an epoch are drawn at its start
     assert torch.equal(snapshot["generators"]["negatives"], fresh)
     assert snapshot["progress"]["step"] == 4
 
 
-def test_a_restored_session_goes_on_as_the_first(stream: EventStream) -> None:
-    one = session(stream)
-    steps(one, 3)
-    snapshot = through_a_file(one.snapshot())
-    expected = steps(one, 4)
-    end = through_a_file(one.snapshot())
-    two = session(stream)
-    steps(two, 1)
+def test_a_restored_session_takes_the_same_steps(stream: EventStream) -> None:
+    one = new_session(stream)
+    losses(one, 3)
+    snapshot = saved_and_loaded(one.snapshot())
+    expected = losses(one, 4)
+    end = saved_and_loaded(one.snapshot())
+    two = new_session(stream)
+    losses(two, 1)
     torch.manual_seed(99)
     two.restore(snapshot)
-    assert steps(two, 4) == expected
-    assert bit_identical(through_a_file(two.snapshot()), end)
+    assert losses(two, 4) == expected
+    assert bit_identical(saved_and_loaded(two.snapshot()), end)
 
 
 @pytest.mark.parametrize("part", ["weights", "optimizer", "state", "torch", "negatives", "progress"])
-def test_no_part_of_a_snapshot_could_be_left_out(part: str, stream: EventStream) -> None:
-    """With any one part of another moment the session goes on differently."""
-    one = session(stream)
-    steps(one, 1)
-    early = through_a_file(one.snapshot())
-    steps(one, 2)
-    snapshot = through_a_file(one.snapshot())
-    expected = steps(one, 3)
+def test_every_part_of_a_snapshot_matters(part: str, stream: EventStream) -> None:
+    """With any one part from another step the session continues differently."""
+    one = new_session(stream)
+    losses(one, 1)
+    early = saved_and_loaded(one.snapshot())
+    losses(one, 2)
+    snapshot = saved_and_loaded(one.snapshot())
+    expected = losses(one, 3)
     where = snapshot["generators"] if part in ("torch", "negatives") else snapshot
     where[part] = early["generators"]["torch"] if part == "torch" else early.get(part)
-    if part == "negatives":  # within an epoch its state is that before the epoch's draw
+    if part == "negatives":  # the early snapshot has the same one, from before the epoch's draw
         where[part] = torch.Generator().manual_seed(99).get_state()
-    two = session(stream)
+    two = new_session(stream)
     two.restore(snapshot)
-    assert steps(two, 3) != expected
+    assert losses(two, 3) != expected
 
 
-def test_hidden_nodes_are_not_learned_from(stream: EventStream) -> None:
-    """A whole epoch leaves the states of new nodes blank and draws no destination that is one."""
-    one = session(stream)
+def test_held_out_nodes_are_not_learned_from(stream: EventStream) -> None:
+    """An epoch leaves their states blank and draws none of them as a negative."""
+    one = new_session(stream)
     new = torch.from_numpy(one.data.split.new_nodes)
     assert 0 < int(new.sum()) < stream.num_nodes
     assert not set(one.negatives.destinations.tolist()) & set(new.nonzero().flatten().tolist())
     one.begin_epoch()
-    steps(one, len(one.steps))
+    losses(one, len(one.steps))
     assert torch.all(one.state["last"][new] == -1)
     assert torch.all(one.state["h"][new] == 0)
     assert torch.all(one.state["last"][~new] >= 0)
 
 
-def test_an_epoch_begins_with_nothing_observed(stream: EventStream) -> None:
-    one = session(stream)
-    steps(one, 3)
+def test_an_epoch_starts_from_a_blank_state(stream: EventStream) -> None:
+    one = new_session(stream)
+    losses(one, 3)
     one.begin_epoch()
     assert (one.progress.step, one.progress.loss, one.state.position) == (0, 0.0, 0)
     assert torch.all(one.state["last"] == -1)
@@ -114,80 +119,85 @@ def test_an_epoch_begins_with_nothing_observed(stream: EventStream) -> None:
 
 def test_a_model_is_prepared_once_with_the_training_events(stream: EventStream) -> None:
     """Before the first epoch, and not again after an interruption."""
-    shown: list[Any] = []
-    one, two = session(stream), session(stream)
+    prepared_with: list[Any] = []
+    one, two = new_session(stream), new_session(stream)
     for each in (one, two):
-        each.model.prepare = shown.append  # type: ignore[method-assign, assignment]
+        each.model.prepare = prepared_with.append  # type: ignore[method-assign, assignment]
     one.begin_epoch()
-    steps(one, 2)
-    two.restore(through_a_file(one.snapshot()))
-    steps(two, len(two.steps) - 2)
+    losses(one, 2)
+    two.restore(saved_and_loaded(one.snapshot()))
+    losses(two, len(two.steps) - 2)
     two.progress.epoch = 1
     two.begin_epoch()
-    assert shown == [one.data.training]
-    assert np.array_equal(shown[0].event_indices().numpy(), chronological_split(stream).train)
+    assert prepared_with == [one.data.training]
+    assert np.array_equal(prepared_with[0].event_indices().numpy(), chronological_split(stream).train)
 
 
 def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
-    """Step for step the loss and the gradients of a cross-entropy and a divergence, worked out apart."""
-    one, twin = (session(stream, "vgae", divergence=500.0, split_seed=1) for _ in range(2))
+    """Loss and weights after a step equal those of a cross-entropy and a divergence computed separately."""
+    one, twin = (new_session(stream, "vgae", divergence=500.0, split_seed=1) for _ in range(2))
     for each in (one, twin):
         each.begin_epoch()
         torch.manual_seed(0)
-        steps(each, 3)
+        losses(each, 3)
     history = one.data.training
     batch = EventBatch.of(history, torch.from_numpy(one.data.split.train[90:120]))
-    luck = torch.get_rng_state()
+    generator = torch.get_rng_state()
     negative = twin._negative[batch.event]
     logits = score_batch(twin.model, twin.state, history, batch, negative)
     truth = torch.tensor([1.0, 0.0]).expand_as(logits)
-    fit = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
+    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
     extra = twin.model.penalty(twin.state, history, batch.t[0])
     assert extra is not None
     assert extra.item() > 0.01
-    torch.set_rng_state(luck)
-    torch.testing.assert_close(one.train_step(), (fit + extra).detach())
+    torch.set_rng_state(generator)
+    torch.testing.assert_close(one.train_step(), (cross_entropy + extra).detach())
     assert twin.optimizer is not None
-    (fit + extra).backward()
+    (cross_entropy + extra).backward()
     twin.optimizer.step()
     for a, b in zip(one.model.parameters(), twin.model.parameters(), strict=True):
         torch.testing.assert_close(a, b)
 
 
 @pytest.mark.parametrize("model", ["contig", "tgn", "jodie", "dyrep", "tgat", "graphsage"])
-def test_a_step_found_by_a_tensor_is_the_step_of_that_number(model: str, stream: EventStream) -> None:
-    """What a GPU records and replays, here without one: wherever the shapes are those it is made for."""
-    one, twin = (session(stream, model) for _ in range(2))
-    tensors = 0
-    for each in (one, twin):
-        each.begin_epoch()
+def test_a_step_looked_up_by_a_tensor_equals_the_step_of_that_number(model: str, stream: EventStream) -> None:
+    """What a GPU records and replays, here on a CPU, for every batch of a regular shape.
+
+    Both take each step from the same snapshot. A step looked up by a tensor observes its last event several
+    times, in a batch of another shape, so its numbers agree up to rounding.
+    """
+    one, twin = (new_session(stream, model) for _ in range(2))
+    one.begin_epoch()
+    one.draw_negatives()
+    by_tensor = 0
     for number in range(len(one.steps)):
+        twin.restore(saved_and_loaded(one.snapshot()))
+        twin._negative.copy_(one._negative)
         torch.manual_seed(number)
         expected = one.train_step()
         torch.manual_seed(number)
-        if not twin._drawn:
-            twin.draw_negatives()
         if twin.walker.schedule.is_regular(number):
-            found, tensors = twin.walker._fast_step(torch.tensor([number])), tensors + 1
+            found, by_tensor = twin.walker._fast_step(torch.tensor([number])), by_tensor + 1
         else:
             found = twin.walker._eager_step(number)
         torch.testing.assert_close(found, expected)
-        assert bit_identical(dict(one.state.rows), dict(twin.state.rows))
-    assert tensors > 3
+        for name, rows in one.state.rows.items():
+            torch.testing.assert_close(twin.state[name], rows)
+    assert by_tensor > 3
 
 
-@pytest.mark.parametrize(("threads", "words"), [(1, "CPU, 1 thread"), (4, "CPU, 4 threads")])
-def test_the_device_in_words(threads: int, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("threads", "name"), [(1, "CPU, 1 thread"), (4, "CPU, 4 threads")])
+def test_the_name_of_a_cpu(threads: int, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    assert hardware(CPU).endswith(words)
+    assert hardware(CPU).endswith(name)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("first", "second"), [("cpu", "cuda"), ("cuda", "cpu"), ("cuda", "cuda")])
-def test_a_run_may_change_its_device(first: str, second: str, tmp_path: Any) -> None:
+def test_a_run_can_be_resumed_on_another_device(first: str, second: str, tmp_path: Any) -> None:
     from contig.training.fit import fit, resume
 
-    settings = {**TINY, "batch_size": 10}  # many steps, so that graphs are captured
+    settings = {**TINY, "batch_size": 10}  # enough steps to capture a graph
     fit(tiny_stream(), out=tmp_path / "run", device=first, epochs=1, show=False, **settings)
     before = torch.load(tmp_path / "run" / "checkpoint.pt", map_location="cpu", weights_only=True)
     run = resume(tmp_path / "run", device=second, epochs=3, show=False)
