@@ -27,7 +27,7 @@ def test_only_models_with_embeddings_are_classified_by(plan: Plan) -> None:
     assert {job.recipe.model for job in plan.trainings} == {"contig", "tgn"}
     one = group(plan, "table3", "mooc").evaluations[0]
     assert (one.task, dict(one.options)) == ("classify", {"seeds": 5})
-    assert Table3().quick().options() == {"seeds": 2}
+    assert Table3().quick().options() == {"seeds": 1}
 
 
 def test_only_labelled_datasets_are_used(plan: Plan) -> None:

@@ -65,7 +65,7 @@ class Fig6(VariantItem):
     settings: Mapping[str, Any] = field(default_factory=lambda: {"epochs": 4})
 
     def quick(self) -> Self:
-        return replace(self, sizes=(2000, 4000, 8000, 16_000), settings=QUICK.settings)
+        return replace(self, sizes=(1000, 2000, 4000, 8000), settings=QUICK.settings)
 
     def notices(self, study: Study) -> Iterator[str]:
         yield from super().notices(study)

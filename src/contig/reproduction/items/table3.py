@@ -39,7 +39,7 @@ class Table3(EvaluatedItem):
     decoders: int = 5  # trained on each run
 
     def quick(self) -> Self:
-        return replace(self, decoders=2)
+        return replace(self, decoders=1)
 
     def applies_to(self, dataset: StudyDataset) -> bool:
         return dataset.labelled
