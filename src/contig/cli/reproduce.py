@@ -89,8 +89,9 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figures, and check its claims.
 
-    Every number is shown beside the paper's. FOLDER gets each table as .txt, .csv, .tex and .md, each figure
-    as .png and .svg, and report.html with everything.
+    Every number is shown beside the paper's. FOLDER/report.html has everything on one page.
+
+    Tables are also written as .txt, .csv, .tex and .md, figures as .png and .svg.
 
     Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
     """
