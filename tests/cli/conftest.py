@@ -1,8 +1,7 @@
-"""What tests of several commands share."""
+"""Fixtures of the tests of commands."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,29 +9,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import torch
 from support.commands import COLUMNS, SET, START, Answer
+from support.trained import fast_training
 
 from contig.cli import console
-from contig.training import loop
 
 
 @pytest.fixture(autouse=True)
 def fresh_terminal() -> None:
-    """One that is as wide as the test says, not as the first test of all said."""
+    """Consoles as wide as the test says, not as the first test of all said."""
     console.out.cache_clear()
     console.err.cache_clear()
-
-
-@pytest.fixture(scope="module")
-def light() -> Iterator[None]:
-    """One thread, and no learning curves: both cost more than these trainings."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "draw_curve", lambda session, folder: None)
-        yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -56,12 +43,13 @@ def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def run(visits: Path, tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
-    """Trained by the command."""
+@pytest.fixture(scope="session")
+def run(visits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that the command trained."""
     out = tmp_path_factory.mktemp("runs") / "visits"
     command = ["train", visits, *COLUMNS, "--bipartite", "--out", out, "--epochs", 2, "--seed", 4, *SET]
-    assert Answer(*command).code == 0
+    with fast_training():
+        assert Answer(*command).code == 0
     return out
 
 

@@ -22,7 +22,7 @@ from contig.tasks.intervals import IntervalProtocol, IntervalResult, IntervalsTa
 from contig.tasks.results import LinkMetrics
 from contig.training.fit import fit
 
-pytestmark = pytest.mark.usefixtures("light")
+pytestmark = pytest.mark.usefixtures("fast_training")
 
 SETS = ("0-20%", "20-40%", "40-60%", "60-80%", "80-100%")
 
@@ -43,7 +43,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
+def labelled(tmp_path_factory: pytest.TempPathFactory, fast_training: None) -> Path:
     """A run with labels."""
     stream = synthetic(600, sources=40, destinations=9, seed=3, dropout=0.9)
     out = tmp_path_factory.mktemp("runs") / "labelled"
@@ -52,7 +52,7 @@ def labelled(tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
 
 
 @pytest.fixture(scope="module")
-def heuristic(tmp_path_factory: pytest.TempPathFactory, light: None) -> Path:
+def heuristic(tmp_path_factory: pytest.TempPathFactory, fast_training: None) -> Path:
     """A heuristic on a stream without labels."""
     stream = synthetic(300, sources=20, destinations=9, seed=3)
     columns = type(stream).from_arrays(stream.src, stream.dst, stream.t, origin="bare")

@@ -1,3 +1,5 @@
+"""Commands on a run that does not exist."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("here")
     ],
     ids=lambda words: words[0],
 )
-def test_no_such_run(command: list[str], run: Path) -> None:
+def test_a_missing_run_suggests_others(command: list[str], run: Path) -> None:
     answer = Answer(command[0], run.with_name("visit"), *command[1:])
     assert answer.code == 2
     assert "Did you mean 'visits'" in answer.err

@@ -1,3 +1,5 @@
+"""``contig embed``, ``recommend`` and ``trajectory``: the answers of the library, in files and tables."""
+
 from __future__ import annotations
 
 import json
@@ -13,13 +15,13 @@ from support.commands import SET, START, Answer
 from contig import plots
 from contig.runs.run import Run
 
-pytestmark = pytest.mark.usefixtures("light", "here")
+pytestmark = pytest.mark.usefixtures("fast_training", "here")
 
 
 # --- embed ---------------------------------------------------------------------------------------------
 
 
-def test_every_node_in_parquet(run: Path) -> None:
+def test_embed_writes_every_node_to_parquet(run: Path) -> None:
     answer = Answer("embed", run, "--out", "deep/now.parquet")
     assert answer.code == 0, answer.err
     table = pq.read_table("deep/now.parquet")
@@ -29,20 +31,20 @@ def test_every_node_in_parquet(run: Path) -> None:
     assert table["node"].to_pylist() == opened.stream.ids.labels.tolist()
     assert table["side"].to_pylist() == ["src"] * 10 + ["dst"] * 8
     assert np.array_equal(np.array(table["embedding"].to_pylist(), np.float32), opened.embed())
-    assert f"{len(table)} embeddings of width 8 are in deep/now.parquet" in answer.err
+    assert f"wrote {len(table)} embeddings of width 8 to deep/now.parquet" in answer.err
 
 
 @pytest.mark.parametrize(
     "at", ["2024-05-04T06:00:00", "2024-05-04T06:00Z", "2024-05-04T08:00+02:00", str(START + 280_800)]
 )
-def test_a_date_is_a_time(at: str, run: Path) -> None:
+def test_times_can_be_dates(at: str, run: Path) -> None:
     assert Answer("embed", run, "--at", at, "--out", "then.npy").code == 0
     then = np.load("then.npy")
     assert np.array_equal(then, Run.open(run).embed(at=START + 280_800))
     assert not np.array_equal(then, Run.open(run).embed())
 
 
-def test_some_nodes_in_npy(run: Path, here: Path) -> None:
+def test_embed_writes_some_nodes_to_npy(run: Path, here: Path) -> None:
     (here / "ids.txt").write_text("n3\n\n n14 \nn3\n")
     for given in ("n3,n14,n3", "ids.txt"):
         assert Answer("embed", run, "--nodes", given, "--out", "some.npy").code == 0
@@ -51,7 +53,7 @@ def test_some_nodes_in_npy(run: Path, here: Path) -> None:
         assert ids == {"node": ["n3", "n14", "n3"], "side": ["src", "dst", "src"]}
 
 
-def test_one_side(run: Path) -> None:
+def test_embed_one_side(run: Path) -> None:
     assert Answer("embed", run, "--side", "dst", "--out", "pages.parquet").code == 0
     table = pq.read_table("pages.parquet")
     assert table["node"].to_pylist() == sorted(f"n{i}" for i in range(7, 15))
@@ -61,36 +63,36 @@ def test_one_side(run: Path) -> None:
     np.testing.assert_allclose(np.load("one.npy")[0], table["embedding"][row].as_py(), rtol=1e-4, atol=1e-6)
 
 
-def test_ids_that_are_numbers_stay_numbers(here: Path) -> None:
+def test_integer_ids_stay_integers(here: Path) -> None:
     assert Answer("train", "synthetic:300", "--epochs", 1, "--out", "run", *SET).code == 0
     assert Answer("embed", "run", "--nodes", "3,1", "--out", "x.parquet").code == 0
     assert pq.read_table("x.parquet")["node"].to_pylist() == [3, 1]
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        (["--out", "x.csv"], "Unknown kind of file '.csv'"),
-        (["--out", "folder.npy"], "is a folder"),
+        (["--out", "x.csv"], "Unknown file format '.csv'"),
+        (["--out", "folder.npy"], "is a directory"),
         (["--out", "file/x.npy"], "cannot be written"),
         (["--out", "x.npy", "--nodes", "n99"], "Node 'n99' is not in this stream; its ids look like 'n0'"),
         (["--out", "x.npy", "--nodes", "n8"], "is both a source and a destination"),
-        (["--out", "x.npy", "--nodes", ","], "there is no id in it"),
+        (["--out", "x.npy", "--nodes", ","], "no ids found"),
         (["--out", "x.npy", "--side", "left"], "Unknown side 'left'"),
         (["--out", "x.npy", "--at", "noon"], "--at noon: not a time"),
         (["--out", "x.npy", "--at", "nan"], "finite time"),
     ],
 )
-def test_embed_refuses(options: list[str], told: str, run: Path, here: Path) -> None:
+def test_embed_refuses(options: list[str], message: str, run: Path, here: Path) -> None:
     (here / "folder.npy").mkdir()
     (here / "file").write_text("")
     answer = Answer("embed", run, *options)
     assert answer.code == 2
-    assert told in answer.err
+    assert message in answer.err
     assert {path.name for path in here.iterdir()} == {"folder.npy", "file"}
 
 
-def test_a_date_means_nothing_to_a_stream_without_dates(here: Path) -> None:
+def test_dates_need_a_stream_with_dates(here: Path) -> None:
     assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
     answer = Answer("recommend", "run", "--node", "1", "--at", "2024-05-01")
     assert answer.code == 2
@@ -113,9 +115,9 @@ def test_recommend(run: Path) -> None:
     assert len(Answer("recommend", run, "--node", "n8", "--json").json["recommendations"]) == 8
 
 
-@pytest.mark.parametrize(("at", "told"), [(START - 9.0, True), ("first", True), (START + 500_000.5, False)])
-def test_a_time_before_everything_is_told(at: float | str, told: bool, run: Path, here: Path) -> None:
-    """At the first event's own time nothing has happened, either."""
+@pytest.mark.parametrize(("at", "noted"), [(START - 9.0, True), ("first", True), (START + 500_000.5, False)])
+def test_times_before_the_first_event_are_noted(at: float | str, noted: bool, run: Path, here: Path) -> None:
+    """The time of the first event is too early, too."""
     when = Run.open(run).stream.t[0] if at == "first" else at
     commands = (
         ["recommend", run, "--node", "n8", "--at", when],
@@ -125,10 +127,10 @@ def test_a_time_before_everything_is_told(at: float | str, told: bool, run: Path
     for command in commands:
         answer = Answer(*command)
         assert answer.code == 0, answer.err
-        assert ("nothing has happened by then" in answer.err) is told
+        assert ("there is no event before this time" in answer.err) is noted
 
 
-def test_a_rule_recommends_by_its_scores(here: Path) -> None:
+def test_heuristics_recommend_by_their_scores(here: Path) -> None:
     assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
     assert "rank node score" in Answer("recommend", "run", "--node", "1").words
     rows = Answer("recommend", "run", "--node", "1", "-k", 2, "--json").json["recommendations"]
@@ -136,14 +138,19 @@ def test_a_rule_recommends_by_its_scores(here: Path) -> None:
 
 
 def test_recommend_refuses(run: Path) -> None:
-    for options, told in ((["--node", "n99"], "its ids look like 'n0'"), (["--node", "n1", "-k", 0], "-k")):
-        assert told in Answer("recommend", run, *options).refusal
+    for options, message in (
+        (["--node", "n99"], "its ids look like 'n0'"),
+        (["--node", "n1", "-k", 0], "-k"),
+    ):
+        assert message in Answer("recommend", run, *options).refusal
 
 
 # --- trajectory ----------------------------------------------------------------------------------------
 
 
-def test_a_path_in_numbers_and_in_a_figure(run: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trajectory_writes_numbers_and_a_figure(
+    run: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     drawn: list[Any] = []
     draw = plots.trajectory
     monkeypatch.setattr(plots, "trajectory", lambda *args: drawn.append(args) or draw(*args))
@@ -165,8 +172,8 @@ def test_a_path_in_numbers_and_in_a_figure(run: Path, here: Path, monkeypatch: p
     assert np.array_equal(embeddings, expected)
 
 
-def test_a_path_is_of_the_last_events(run: Path) -> None:
-    """As many points between any two of them, and both sides of every jump."""
+def test_the_default_span_is_the_last_events(run: Path) -> None:
+    """Equally many points between any two events, and both sides of every jump."""
     assert Answer("trajectory", run, "--node", "n2", "--points", 66, "--out", "p.parquet").code == 0
     times = np.array(pq.read_table("p.parquet")["t"].to_pylist())
     opened = Run.open(run)
@@ -186,7 +193,7 @@ def test_a_path_is_of_the_last_events(run: Path) -> None:
         assert not np.allclose(*embedded, atol=1e-3)
 
 
-def test_half_a_span_is_filled_up(run: Path) -> None:
+def test_half_a_span_extends_to_the_end_of_the_stream(run: Path) -> None:
     t = Run.open(run).stream.t
     for span, ends in (
         (["--from", "2024-05-02"], (START + 86_400, t[-1])),
@@ -196,7 +203,7 @@ def test_half_a_span_is_filled_up(run: Path) -> None:
         assert pq.read_table("p.parquet")["t"].to_pylist() == np.linspace(*ends, 3).tolist()
 
 
-def test_a_single_event_is_shown_in_the_whole_stream(here: Path) -> None:
+def test_a_node_with_one_event_is_shown_over_the_whole_stream(here: Path) -> None:
     rows = [f"{i % 7},{10 + i % 5},{i}\n" for i in range(90)]
     (here / "x.csv").write_text("src,dst,t\n" + "".join([*rows[:40], "99,10,39\n", *rows[40:]]))
     assert Answer("train", "x.csv", "--epochs", 1, "--out", "run", *SET).code == 0
@@ -205,16 +212,16 @@ def test_a_single_event_is_shown_in_the_whole_stream(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        ([], "Nothing to make"),
+        ([], "Specify --plot PATH.png"),
         (["--plot", "x.gif"], "Unknown image format 'gif'"),
-        (["--out", "x.csv"], "Unknown kind of file '.csv'"),
-        (["--out", "x.parquet", "--from", "2024-05-03", "--to", "2024-05-02"], "must end after it begins"),
+        (["--out", "x.csv"], "Unknown file format '.csv'"),
+        (["--out", "x.parquet", "--from", "2024-05-03", "--to", "2024-05-02"], "must end after it starts"),
         (["--out", "x.parquet", "--points", "1"], "--points"),
     ],
 )
-def test_trajectory_refuses(options: list[str], told: str, run: Path, here: Path) -> None:
+def test_trajectory_refuses(options: list[str], message: str, run: Path, here: Path) -> None:
     answer = Answer("trajectory", run, "--node", "n2", *options)
-    assert told in answer.refusal
+    assert message in answer.refusal
     assert list(here.iterdir()) == []

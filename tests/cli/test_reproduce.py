@@ -40,7 +40,7 @@ COMMAND = ["reproduce", "all", "--quick", "--models", "contig,tgn", "--no-heuris
 
 
 @pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch, light: None, here: Path) -> list[Work]:
+def started(monkeypatch: pytest.MonkeyPatch, fast_training: None, here: Path) -> list[Work]:
     """Run in this process what would run in workers, and return it."""
 
     def run(work: Work, device: str) -> str | None:
@@ -173,7 +173,7 @@ def test_a_failure_is_reported_and_the_rest_is_shown(
     ],
 )
 def test_notices_about_options_that_do_not_apply(
-    words: list[str], message: str, here: Path, light: None
+    words: list[str], message: str, here: Path, fast_training: None
 ) -> None:
     (here / "plain.csv").write_text("src,dst,t\n" + "".join(f"{i % 5},{7 + i % 3},{i}\n" for i in range(60)))
     wanted = ["reproduce", *words, "--quick", "--only-done", "--datasets", "plain.csv"]
@@ -181,7 +181,7 @@ def test_notices_about_options_that_do_not_apply(
 
 
 def test_an_interruption_is_reported_once_with_the_way_to_continue(
-    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, light: None
+    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, fast_training: None
 ) -> None:
     def stop(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

@@ -1,3 +1,5 @@
+"""``contig train`` and ``contig resume``: the numbers of the library, as JSON and as tables."""
+
 from __future__ import annotations
 
 import json
@@ -15,33 +17,33 @@ from contig.runs.folder import RunFolder
 from contig.training.fit import fit
 from contig.training.session import Session
 
-pytestmark = pytest.mark.usefixtures("light", "here")
+pytestmark = pytest.mark.usefixtures("fast_training", "here")
 
 
 # --- train ---------------------------------------------------------------------------------------------
 
 
-def test_training_is_that_of_the_library(visits: Path, run: Path, here: Path) -> None:
+def test_train_gives_the_metrics_of_the_library(visits: Path, run: Path, here: Path) -> None:
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     expected = fit(stream, out=here / "run", epochs=2, seed=4, show=False, **TINY)
     assert without_costs(RunFolder(run).metrics().as_dict()) == without_costs(expected.metrics.as_dict())
 
 
-def test_json_is_the_metrics_and_nothing_else(visits: Path) -> None:
+def test_train_json_is_the_metrics(visits: Path) -> None:
     command = ["train", visits, *COLUMNS, "--bipartite", "--epochs", 1, "--seed", 9, *SET, "--json"]
     answer = Answer(*command, "--compare", "edgebank")
-    assert answer.json["run"] == "runs/visits-contig-9"  # where it lies if nobody says
-    told = {key: value for key, value in answer.json.items() if key not in ("run", "compare")}
-    assert told == RunFolder("runs/visits-contig-9").metrics().as_dict()
+    assert answer.json["run"] == "runs/visits-contig-9"  # the default folder
+    printed = {key: value for key, value in answer.json.items() if key not in ("run", "compare")}
+    assert printed == RunFolder("runs/visits-contig-9").metrics().as_dict()
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
-    rule = fit(stream, "edgebank", out="rule", show=False, batch_size=TINY["batch_size"])
-    assert without_costs(answer.json["compare"]["edgebank"]) == without_costs(rule.metrics.as_dict())
+    heuristic = fit(stream, "edgebank", out="heuristic", show=False, batch_size=TINY["batch_size"])
+    assert without_costs(answer.json["compare"]["edgebank"]) == without_costs(heuristic.metrics.as_dict())
     assert "epoch   1  loss" in answer.err
     assert [row["epoch"] for row in answer.json["epochs"]] == [1]
     assert "note: holdout=tgn hides 17 of 196 training events" in answer.err
 
 
-def test_people_read_the_same_numbers(visits: Path) -> None:
+def test_train_table(visits: Path) -> None:
     settings = ["--epochs", 1, "--out", "mine", *SET]
     answer = Answer("train", visits, *COLUMNS, "--bipartite", *settings, "--compare", "edgebank")
     metrics = RunFolder("mine").metrics().as_dict()
@@ -51,8 +53,8 @@ def test_people_read_the_same_numbers(visits: Path) -> None:
         cells = [f"{100 * m[key]:.2f}" for key in ("ap", "auc", "ap_overall", "auc_overall")]
         assert " ".join([selection, "contig", *cells, f"{m['events']}"]) in answer.words
         assert re.search(rf"{selection} edgebank( \d+\.\d\d){{4}} {m['events']}", answer.words)
-    assert "the best epoch was 1 of 1" in answer.words
-    assert "the run is in mine" in answer.words
+    assert "best epoch: 1 of 1" in answer.words
+    assert "run: mine" in answer.words
     assert re.search(r"[\d,]+ events/s in training, [\d,]+ events/s in the test", answer.words)
 
 
@@ -68,7 +70,7 @@ def test_a_run_is_named_after_its_data(data: str, name: str, here: Path) -> None
     assert Answer("train", data, "--model", "edgebank", "--json").json["run"] == f"runs/{name}"
 
 
-def test_a_recipe(visits: Path, here: Path) -> None:
+def test_options_override_the_recipe(visits: Path, here: Path) -> None:
     settings = {**TINY, "epochs": 3, "seed": 5, "holdout": "paper", "dropout": 0.2}
     recipe = {"data": str(visits), "settings": settings}
     (here / "recipe.json").write_text(json.dumps(recipe))
@@ -76,12 +78,12 @@ def test_a_recipe(visits: Path, here: Path) -> None:
     assert Answer("train", "--config", "recipe.json", *COLUMNS, *options).code == 0
     config = RunFolder("run").config()
     assert (config.model, config.train.seed, config.train.holdout) == ("contig", 5, "paper")
-    assert (config.train.epochs, config.model_options.dropout) == (1, 0.3)  # the command line wins
+    assert (config.train.epochs, config.model_options.dropout) == (1, 0.3)  # from the command line
     assert config.model_options.dim == TINY["dim"]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("[1]", "is not a recipe"),
         ('{"data": "x.csv", "settings": [1]}', "is not a recipe"),
@@ -89,37 +91,37 @@ def test_a_recipe(visits: Path, here: Path) -> None:
         ("{", "is not a recipe"),
     ],
 )
-def test_recipes_that_are_none(text: str, told: str, here: Path) -> None:
+def test_broken_recipes_are_refused(text: str, message: str, here: Path) -> None:
     (here / "recipe.json").write_text(text)
     answer = Answer("train", "--config", "recipe.json")
     assert answer.code == 2
-    assert told in answer.err
+    assert message in answer.err
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--model", "contg"], "Unknown model 'contg'. Did you mean 'contig'"),
         (["--set", "epoch=8"], "Did you mean 'epochs'"),
         (["--set", "dim"], "is not of the form key=value"),
         (["--set", "lr=fast"], "lr='fast' is not a number"),
-        (["--compare", "contig"], "it must be trained itself"),
-        (["--compare", "edgebnk"], "Unknown rule 'edgebnk'. Did you mean 'edgebank'?"),
+        (["--compare", "contig"], "this model must be trained"),
+        (["--compare", "edgebnk"], "Unknown heuristic 'edgebnk'. Did you mean 'edgebank'?"),
         (["--device", "abacus"], "device='abacus'"),
         (["--epochs", "0"], "epochs=0"),
         (["--config", "gone.json"], "gone.json: there is no such recipe"),
     ],
 )
-def test_wrong_wishes_are_refused_before_anything_is_made(
-    options: list[str], told: str, visits: Path, here: Path
+def test_wrong_options_are_refused_before_anything_is_written(
+    options: list[str], message: str, visits: Path, here: Path
 ) -> None:
     answer = Answer("train", visits, *COLUMNS, *options)
     assert answer.code == 2
-    assert told in answer.err
+    assert message in answer.err
     assert list(here.iterdir()) == []
 
 
-def test_something_must_be_named() -> None:
+def test_train_needs_data() -> None:
     answer = Answer("train")
     assert answer.code == 2
     assert "Nothing to train on" in answer.err
@@ -135,7 +137,7 @@ def test_a_run_is_not_overwritten(visits: Path, run: Path) -> None:
 # --- resume --------------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_says_how_to_go_on(visits: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_says_how_to_resume(visits: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     step = Session.train_step
 
     def interrupted(self: Session) -> torch.Tensor:
@@ -148,7 +150,9 @@ def test_ctrl_c_says_how_to_go_on(visits: Path, run: Path, monkeypatch: pytest.M
         patch.setattr(Session, "train_step", interrupted)
         answer = Answer(*command)
     assert answer.code == 130
-    assert answer.err.splitlines()[-1] == "error: interrupted; nothing is lost. Go on with: contig resume run"
+    assert (
+        answer.err.splitlines()[-1] == "error: interrupted; nothing is lost. To continue: contig resume run"
+    )
     early = Answer("evaluate", "run", "--json")
     assert early.json["transductive"]["events"] == RunFolder(run).metrics().transductive.events
     assert "note: run: the training is not finished; answers come from its best epoch so far" in early.err
@@ -159,7 +163,7 @@ def test_ctrl_c_says_how_to_go_on(visits: Path, run: Path, monkeypatch: pytest.M
     assert without_costs(resumed.json) == {"run": "run", **without_costs(RunFolder(run).metrics().as_dict())}
 
 
-def test_ctrl_c_before_anything_was_made(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_before_the_run_exists(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -169,7 +173,7 @@ def test_ctrl_c_before_anything_was_made(visits: Path, monkeypatch: pytest.Monke
     assert answer.err.endswith("error: interrupted\n")
 
 
-def test_train_for_longer(visits: Path, run: Path) -> None:
+def test_resume_trains_for_longer(visits: Path, run: Path) -> None:
     command = ["train", visits, *COLUMNS, "--bipartite", "--out", "run", "--epochs", 1, "--seed", 4, *SET]
     assert Answer(*command).code == 0
     assert without_costs(Answer("resume", "run", "--epochs", 2, "--json").json) == {
@@ -178,11 +182,11 @@ def test_train_for_longer(visits: Path, run: Path) -> None:
     }
 
 
-def test_a_finished_run_tells_its_results_again(run: Path) -> None:
+def test_resuming_a_finished_run_prints_its_result(run: Path) -> None:
     answer = Answer("resume", run)
     metrics = RunFolder(run).metrics()
     best = metrics.best_epoch
     assert f"is finished after 2 epochs (the limit); the best was epoch {best}." in answer.words
     assert f"To train longer: contig resume {run} --epochs 4" in answer.err
     assert f"transductive contig {100 * metrics.transductive.ap:.2f}" in answer.words
-    assert f"the best epoch was {best} of 2" in answer.words
+    assert f"best epoch: {best} of 2" in answer.words

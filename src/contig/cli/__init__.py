@@ -1,7 +1,7 @@
-"""The commands.
+"""The command line.
 
-A module of commands has a ``typer.Typer`` called ``app`` and is added here by one line. Commands
-import what they need when they run, so that ``contig --help`` answers at once.
+A module of commands has a ``typer.Typer`` called ``app`` and is added here by one line. Commands import what
+they need when they run, so that ``contig --help`` is fast.
 """
 
 from __future__ import annotations
@@ -15,16 +15,24 @@ import typer
 from typer.core import TyperGroup
 
 from contig import __version__
-from contig.cli import bench, console, datasets, evaluate, inspect, models, training
-from contig.cli import compare as experiments
-from contig.cli import queries as answers
-from contig.cli import reproduce as reproductions
+from contig.cli import (
+    bench,
+    compare,
+    console,
+    datasets,
+    evaluate,
+    inspect,
+    models,
+    queries,
+    reproduce,
+    training,
+)
 from contig.errors import ContigError
 from contig.kernels.malloc import keep_freed_memory
 
 
 class _Commands(TyperGroup):
-    """Turns what the user can put right into one message and exit code 2, and Ctrl-C into 130."""
+    """Turns errors that the user can fix into one message and exit code 2, and Ctrl-C into 130."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -47,26 +55,26 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=console.examples(
-        ("contig datasets", "which streams are known by name"),
-        ("contig inspect collegemsg", "what is in one of them"),
-        ("contig inspect events.csv --plot events.png", "and in a file of your own"),
-        ("contig train collegemsg --out runs/first", "learn from it"),
-        ("contig recommend runs/first --node 7", "and ask what was learned"),
+        ("contig datasets", "list the known datasets"),
+        ("contig inspect collegemsg", "summarize one of them"),
+        ("contig inspect events.csv --plot events.png", "or a file of your own"),
+        ("contig train collegemsg --out runs/first", "train a model"),
+        ("contig recommend runs/first --node 7", "query the trained run"),
     ),
 )
 app.add_typer(inspect.app)
 app.add_typer(datasets.app)
 app.add_typer(training.app)
 app.add_typer(evaluate.app)
-app.add_typer(answers.app)
+app.add_typer(queries.app)
 app.add_typer(models.app)
-app.add_typer(experiments.app)
+app.add_typer(compare.app)
 app.add_typer(bench.app)
-app.add_typer(reproductions.app)
+app.add_typer(reproduce.app)
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"contig {__version__}")
         raise typer.Exit
 
@@ -79,13 +87,13 @@ def contig(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Learning on temporal interaction graphs, with embeddings that move continuously in time."""
+    """Learning on temporal interaction graphs, with embeddings that evolve continuously in time."""
     ctx.with_resource(console.shown_log())
 
 
 def main() -> None:
-    """Run the command line and exit: 0 when all went well, 2 when the user must put something right."""
-    # Threads that spin while they wait make a step several times slower as soon as anything else runs.
+    """Run the command line and exit: 0 on success, 2 on an error that the user can fix."""
+    # Threads that spin while they wait slow a step down several times if anything else is running.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     keep_freed_memory()
     if not sys.flags.safe_path:  # package.module:Class may name a module of the working directory

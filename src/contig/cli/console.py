@@ -1,4 +1,4 @@
-"""What every command prints with: results to stdout, everything said besides to stderr."""
+"""Output of the commands: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @cache
 def out() -> Console:
-    """Where results go."""
+    """The console for results."""
     from rich.console import Console
 
     return Console(highlight=False)
@@ -27,26 +27,26 @@ def out() -> Console:
 
 @cache
 def err() -> Console:
-    """Where notices, progress and errors go, so that stdout can be piped."""
+    """The console for notices, progress and errors, so that stdout can be piped."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
 
 
 def error(message: str) -> None:
-    """Say why a command stops."""
-    _say("error", "bold red", message)
+    """Print why a command stops."""
+    _print_labelled("error", "bold red", message)
 
 
 def notice(message: str) -> None:
-    """Say something that the user should know and that stops nothing."""
-    _say("note", "yellow", message)
+    """Print something that the user should know."""
+    _print_labelled("note", "yellow", message)
 
 
-def _say(kind: str, style: str, message: str) -> None:
+def _print_labelled(kind: str, style: str, message: str) -> None:
     from rich.text import Text
 
-    # One line however long: a path broken in two cannot be copied.
+    # Never wrapped, so that paths can be copied.
     err().print(
         Text.assemble((f"{kind}: ", style), (message, "red" if kind == "error" else "")), soft_wrap=True
     )
@@ -59,7 +59,7 @@ def print_json(data: Any) -> None:
 
 @contextmanager
 def status(message: str) -> Iterator[None]:
-    """A spinner while something takes its time; silent where nobody watches."""
+    """Show a spinner while the block runs; nothing if stderr is not a terminal."""
     if not err().is_terminal:
         yield
         return
@@ -71,7 +71,7 @@ def status(message: str) -> Iterator[None]:
 
 @contextmanager
 def bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar over ``total`` things, which may take long; the caller is given what advances it."""
+    """Show a progress bar while the block runs, and give it the function that advances the bar."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -85,16 +85,16 @@ def bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
         *(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()),
         *(TextColumn("left:"), TimeRemainingColumn()),
     )
-    # The time left is by the pace since the start: the last half minute may have seen nothing end.
-    wanted = err().is_terminal and total > 0
-    with Progress(*columns, console=err(), disable=not wanted, speed_estimate_period=math.inf) as progress:
+    # The remaining time follows the pace since the start: single steps may take longer than rich looks back.
+    shown = err().is_terminal and total > 0
+    with Progress(*columns, console=err(), disable=not shown, speed_estimate_period=math.inf) as progress:
         task = progress.add_task(description, total=total)
         progress.advance(task, 0)
         yield lambda count: progress.advance(task, count)
 
 
 class _Log(logging.Handler):
-    """What the package logs, shown as notices."""
+    """Shows log records of the package as notices."""
 
     def emit(self, record: logging.LogRecord) -> None:
         notice(record.getMessage())
@@ -102,7 +102,7 @@ class _Log(logging.Handler):
 
 @contextmanager
 def shown_log() -> Iterator[None]:
-    """Show on stderr what the package logs meanwhile."""
+    """Show log records of the package on stderr while the block runs."""
     log, handler = logging.getLogger("contig"), _Log(logging.INFO)
     level = log.level
     log.setLevel(logging.INFO)
@@ -115,21 +115,21 @@ def shown_log() -> Iterator[None]:
 
 
 def examples(*pairs: tuple[str, str]) -> str:
-    """The epilog of a help text: commands to try, each with what it is for."""
-    wide = max(len(command) for command, _ in pairs)
-    lines = [f"  [cyan]{command:<{wide}}[/cyan]  [dim]{purpose}[/dim]" for command, purpose in pairs]
+    """The epilog of a help page: commands to try, each with its purpose."""
+    width = max(len(command) for command, _ in pairs)
+    lines = [f"  [cyan]{command:<{width}}[/cyan]  [dim]{purpose}[/dim]" for command, purpose in pairs]
     return "\n".join(["[bold]Examples[/bold]", *lines])
 
 
 def plain(text: object) -> str:
-    """Text that rich must not read as markup."""
+    """Escape text that rich would read as markup."""
     from rich.markup import escape
 
     return escape(str(text))
 
 
 def new_table(title: str, *columns: str) -> Table:
-    """A table whose first column is headed by its title, the others set to the right."""
+    """Create a table whose first column has the title as its heading; the others are right-aligned."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 

@@ -1,4 +1,4 @@
-"""How commands are told which run is meant, and open it."""
+"""Arguments that name a run and a device, and how a run is opened."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from contig.cli import console
 if TYPE_CHECKING:
     from contig.runs.run import Run
 
-Folder = Annotated[
-    Path, typer.Argument(metavar="RUN", show_default=False, help="The folder of a run, as train made it.")
-]
+Folder = Annotated[Path, typer.Argument(metavar="RUN", show_default=False, help="The folder of a run.")]
 Device = Annotated[
-    str, typer.Option("--device", metavar="DEVICE", help="auto, cpu, cuda or cuda:1; auto is a GPU if any.")
+    str,
+    typer.Option("--device", metavar="DEVICE", help="auto (a GPU if there is one), cpu, cuda or cuda:1."),
 ]
 
 
 def open_run(run: Path, device: str) -> Run:
-    """The run in a folder, with a spinner while it is read."""
+    """Open a run, with a spinner while it is read."""
     from contig.runs.run import Run
 
     with console.status(f"opening {run}"):

@@ -1,4 +1,4 @@
-"""Commands that ask a trained run: ``embed``, ``recommend`` and ``trajectory``."""
+"""Commands that query a trained run: ``embed``, ``recommend`` and ``trajectory``."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-LAST_EVENTS = 10  # that a trajectory shows if nobody says from when to when
+LAST_EVENTS = 10  # the default span of a trajectory
 
-Node = Annotated[str, typer.Option("--node", metavar="ID", show_default=False, help="The node, by its id.")]
+Node = Annotated[str, typer.Option("--node", metavar="ID", show_default=False, help="The id of the node.")]
 At = Annotated[
     str | None,
     typer.Option(
         "--at",
         metavar="TIME",
         show_default="just after the last event",
-        help="The time asked about: a number as in the events, or a date such as 2024-05-01T12:00.",
+        help="A number as in the events, or a date such as 2024-05-01T12:00.",
     ),
 ]
 SideOption = Annotated[
     str | None,
-    typer.Option("--side", metavar="src|dst", help="On which side the node is, where ids occur on both."),
+    typer.Option("--side", metavar="src|dst", help="The side of the node, if its id occurs on both."),
 ]
 
 
@@ -47,10 +47,10 @@ SideOption = Annotated[
 
 @app.command(
     epilog=console.examples(
-        ("contig embed runs/first --out now.parquet", "all nodes, now"),
-        ("contig embed runs/first --at 2024-05-01 --out may.npy", "earlier"),
+        ("contig embed runs/first --out now.parquet", "all nodes"),
+        ("contig embed runs/first --at 2024-05-01 --out may.npy", "at an earlier time"),
         ("contig embed runs/first --nodes ann,bob --out two.npy", "two nodes"),
-        ("contig embed runs/first --nodes ids.txt --out x.parquet", "an id a line"),
+        ("contig embed runs/first --nodes ids.txt --out x.parquet", "one id per line"),
     )
 )
 def embed(
@@ -61,123 +61,61 @@ def embed(
             "--out",
             metavar="FILE",
             show_default=False,
-            help="A .parquet file; or a .npy file, with the ids in a .ids.json beside it.",
+            help="A .parquet file, or a .npy file with the ids next to it in .ids.json.",
         ),
     ],
     at: At = None,
     nodes: Annotated[
         str | None,
-        typer.Option("--nodes", metavar="FILE|IDS", help="Ids with commas between, or a file of them."),
+        typer.Option("--nodes", metavar="FILE|IDS", help="Comma-separated ids, or a file of ids."),
     ] = None,
     side: SideOption = None,
     device: Device = "auto",
 ) -> None:
     """Write the embeddings of nodes at any time, from the events strictly before it."""
-    _check_kind(out, ".parquet", ".npy")
-    on = _side(side)
+    _check_output(out, ".parquet", ".npy")
+    on = _parse_side(side)
     opened = open_run(run, device)
     stream = opened.stream
-    asked, when = _asked(stream, nodes, on), _when("--at", at, stream)
-    _say_if_too_early("--at", at, when, stream)
+    ids, time = _parse_ids(stream, nodes, on), _parse_time("--at", at, stream)
+    _note_if_nothing_happened("--at", at, time, stream)
     with console.status("embedding"):
-        vectors = opened.embed(asked, when, on)
+        vectors = opened.embed(ids, time, on)
     with _writing(out):
-        _write_embeddings(out, _id_columns(stream, asked, on), vectors)
-    console.notice(f"{len(vectors):,} embeddings of width {vectors.shape[1]} are in {out}")
+        _write_embeddings(out, _id_columns(stream, ids, on), vectors)
+    console.notice(f"wrote {len(vectors):,} embeddings of width {vectors.shape[1]} to {out}")
 
 
-def _asked(stream: EventStream, nodes: str | None, side: Side | None) -> list[int | str] | None:
-    """The ids the user means; None is every node."""
+def _parse_ids(stream: EventStream, nodes: str | None, side: Side | None) -> list[int | str] | None:
+    """The ids to embed; None is every node."""
     labels, is_dst = stream.ids.labels, stream.ids.is_dst
     if nodes is None:
         if side is None or is_dst is None:
             return None
-        chosen: list[int | str] = labels[is_dst == (side == "dst")].tolist()
-        return chosen
+        on_side: list[int | str] = labels[is_dst == (side == "dst")].tolist()
+        return on_side
     try:
         text = Path(nodes).read_text("utf-8").splitlines() if Path(nodes).is_file() else nodes.split(",")
     except (OSError, ValueError) as error:
         raise ConfigError(f"--nodes {nodes}: the file cannot be read ({error}).") from None
-    asked: list[int | str] = [name for line in text if (name := line.strip())]
-    if not asked:
-        raise ConfigError(f"--nodes {nodes}: there is no id in it; give ids with commas between, or a file.")
-    return asked
+    ids: list[int | str] = [name for line in text if (name := line.strip())]
+    if not ids:
+        raise ConfigError(f"--nodes {nodes}: no ids found; give comma-separated ids, or a file of ids.")
+    return ids
 
 
 def _id_columns(
-    stream: EventStream, asked: list[int | str] | None, side: Side | None
+    stream: EventStream, ids: list[int | str] | None, side: Side | None
 ) -> dict[str, NDArray[Any]]:
-    """Who the rows are: the user's ids and, in a bipartite stream, the sides."""
+    """The ids of the rows and, in a bipartite stream, their sides."""
     import numpy as np
 
-    ids = stream.ids
-    rows = np.arange(len(ids)) if asked is None else np.array([ids.find(node, side) for node in asked])
-    columns = {"node": ids.labels[rows]}
-    if ids.is_dst is not None:
-        columns["side"] = np.where(ids.is_dst[rows], "dst", "src")
+    known = stream.ids
+    rows = np.arange(len(known)) if ids is None else np.array([known.find(node, side) for node in ids])
+    columns = {"node": known.labels[rows]}
+    if known.is_dst is not None:
+        columns["side"] = np.where(known.is_dst[rows], "dst", "src")
     return columns
-
-
-def _write_embeddings(path: Path, ids: dict[str, NDArray[Any]], vectors: NDArray[np.float32]) -> None:
-    import numpy as np
-
-    from contig.files import replacing, write_json
-
-    if path.suffix == ".parquet":
-        _write_parquet(path, ids, vectors)
-        return
-    write_json(path.with_suffix(".ids.json"), {name: column.tolist() for name, column in ids.items()})
-    with replacing(path) as part:
-        np.save(part, vectors)
-
-
-def _write_parquet(path: Path, columns: dict[str, NDArray[Any]], vectors: NDArray[np.float32]) -> None:
-    """The columns, and the vectors as a column of lists of one length."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from contig.files import replacing
-
-    arrays = {name: pa.array(column) for name, column in columns.items()}
-    arrays["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    with replacing(path) as part:
-        pq.write_table(pa.table(arrays), part)
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written ({error}); name another place.") from error
-
-
-def _check_kind(path: Path, *kinds: str) -> None:
-    """Refuse a file to be written now rather than after the work is done."""
-    if path.suffix not in kinds:
-        raise ConfigError(f"{path}: {unknown('kind of file', path.suffix, kinds)} Let the name end so.")
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder; name a file.")
-
-
-def _side(given: str | None) -> Side | None:
-    match given:
-        case None | "src" | "dst":
-            return given
-    raise ConfigError(f"--side: {unknown('side', given, ('src', 'dst'))}")
-
-
-def _when(option: str, given: str | None, stream: EventStream) -> float | None:
-    """A time as the stream counts it, from a number or a date."""
-    from contig.data.clock import parse_time
-
-    return None if given is None else parse_time(given, stream.t, f"{option} {given}")
-
-
-def _say_if_too_early(option: str, given: str | None, when: float | None, stream: EventStream) -> None:
-    """Tell why an answer says nothing."""
-    if when is not None and when <= stream.t[0]:
-        console.notice(f"{option} {given}: nothing has happened by then; the first event is later")
 
 
 # --- recommend ---------------------------------------------------------------------------------------
@@ -185,8 +123,8 @@ def _say_if_too_early(option: str, given: str | None, when: float | None, stream
 
 @app.command(
     epilog=console.examples(
-        ("contig recommend runs/first --node ann", "whom ann meets next"),
-        ("contig recommend runs/first --node ann --at 2024-05-01", "as of then"),
+        ("contig recommend runs/first --node ann", "the next destinations"),
+        ("contig recommend runs/first --node ann --at 2024-05-01", "at an earlier time"),
         ("contig recommend runs/first --node ann --json", "for programs"),
     )
 )
@@ -194,24 +132,24 @@ def recommend(
     run: Folder,
     node: Node,
     at: At = None,
-    k: Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="How many.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="How many destinations.")] = 10,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say which destinations a source is most likely to meet at a time, best first."""
+    """List the destinations that a source is most likely to meet at a time, best first."""
     opened = open_run(run, device)
-    when = _when("--at", at, opened.stream)
-    _say_if_too_early("--at", at, when, opened.stream)
+    time = _parse_time("--at", at, opened.stream)
+    _note_if_nothing_happened("--at", at, time, opened.stream)
     with console.status("scoring every destination"):
-        found = opened.recommend(node, when, k)
+        found = opened.recommend(node, time, k)
     if json:
         rows = [one._asdict() for one in found]
-        console.print_json({"node": node, "at": when, "recommendations": rows})
+        console.print_json({"node": node, "at": time, "recommendations": rows})
         return
     table = console.new_table("rank", "node", "probability" if opened.model.learns else "score")
     for rank, one in enumerate(found, 1):
-        likely = one.score if one.probability is None else one.probability
-        table.add_row(str(rank), console.plain(one.node), f"{likely:.3f}")
+        value = one.score if one.probability is None else one.probability
+        table.add_row(str(rank), console.plain(one.node), f"{value:.3f}")
     console.out().print(table)
 
 
@@ -236,13 +174,13 @@ def trajectory(
             "--from",
             metavar="TIME",
             show_default=False,
-            help=f"Where it begins. Without --from and --to: the node's last {LAST_EVENTS} events.",
+            help=f"Start of the span. Without --from and --to: the node's last {LAST_EVENTS} events.",
         ),
     ] = None,
     stop: Annotated[
-        str | None, typer.Option("--to", metavar="TIME", show_default=False, help="Where it ends.")
+        str | None, typer.Option("--to", metavar="TIME", show_default=False, help="End of the span.")
     ] = None,
-    points: Annotated[int, typer.Option("--points", metavar="N", min=2, help="Times in between.")] = 200,
+    points: Annotated[int, typer.Option("--points", metavar="N", min=2, help="Number of times.")] = 200,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="PATH.png", help="Draw the path (png, svg or pdf).")
     ] = None,
@@ -251,57 +189,62 @@ def trajectory(
     ] = None,
     device: Device = "auto",
 ) -> None:
-    """Follow one node's embedding through time, between its events too."""
-    if plot is None and out is None:
-        raise ConfigError("Nothing to make: give --plot PATH.png for a figure or --out FILE.parquet.")
-    if out is not None:
-        _check_kind(out, ".parquet")
-    if plot is not None:
-        from contig import plots
-
-        plots.check_target(plot)
-    on = _side(side)
+    """Follow the embedding of one node through time, between its events too."""
+    _check_outputs(plot, out)
+    on = _parse_side(side)
     opened = open_run(run, device)
-    number = opened.stream.ids.find(node, on)
-    times = _moments(opened.stream, number, start, stop, points)
+    row = opened.stream.ids.find(node, on)
+    times = _times(opened.stream, row, start, stop, points)
     with console.status(f"following {node}"):
         path = opened.trajectory(node, times, on)
     if out is not None:
         with _writing(out):
             _write_parquet(out, {"t": path.times}, path.embeddings)
-        console.notice(f"the path is in {out}")
+        console.notice(f"wrote the path to {out}")
     if plot is not None:
-        _draw(opened.stream, number, path, plot)
-        console.notice(f"the figure is in {plot}")
+        _draw(opened.stream, row, path, plot)
+        console.notice(f"wrote the figure to {plot}")
 
 
-def _moments(
+def _check_outputs(plot: Path | None, out: Path | None) -> None:
+    if plot is None and out is None:
+        raise ConfigError("Specify --plot PATH.png for a figure or --out FILE.parquet for numbers.")
+    if out is not None:
+        _check_output(out, ".parquet")
+    if plot is not None:
+        from contig import plots
+
+        plots.check_target(plot)
+
+
+def _times(
     stream: EventStream, node: int, start: str | None, stop: str | None, points: int
 ) -> NDArray[np.float64]:
+    """The times of a trajectory; by default around the node's last events."""
     import numpy as np
 
-    met = np.unique(stream.t[(stream.src == node) | (stream.dst == node)]).astype(np.float64)
-    if start is None and stop is None and len(met) > 1:
-        return _around_last(met, points)
-    first, last = _when("--from", start, stream), _when("--to", stop, stream)
-    _say_if_too_early("--to", stop, last, stream)
+    events = np.unique(stream.t[(stream.src == node) | (stream.dst == node)]).astype(np.float64)
+    if start is None and stop is None and len(events) > 1:
+        return _around_last_events(events, points)
+    first, last = _parse_time("--from", start, stream), _parse_time("--to", stop, stream)
+    _note_if_nothing_happened("--to", stop, last, stream)
     first = float(stream.t[0]) if first is None else first
     last = float(stream.t[-1]) if last is None else last
     if not first < last:
-        raise ConfigError(f"--from {first:,} --to {last:,}: the path must end after it begins.")
+        raise ConfigError(f"--from {first:,} --to {last:,}: the span must end after it starts.")
     return np.linspace(first, last, points)
 
 
-def _around_last(met: NDArray[np.float64], points: int) -> NDArray[np.float64]:
-    """Times around a node's last events, as many in a short interval as in a long one.
+def _around_last_events(events: NDArray[np.float64], points: int) -> NDArray[np.float64]:
+    """Times around a node's last events, equally many in a short interval and in a long one.
 
-    Both sides of every jump are among them: the time of an event and the moment after it.
+    The time of an event and the next possible time are both included, so that jumps are visible.
     """
     import numpy as np
 
-    last = met[-LAST_EVENTS:]
+    last = events[-LAST_EVENTS:]
     usual = np.median(np.diff(last))
-    before = met[-LAST_EVENTS - 1] if len(met) > LAST_EVENTS else last[0] - usual
+    before = events[-LAST_EVENTS - 1] if len(events) > LAST_EVENTS else last[0] - usual
     ends = [max(before, last[0] - usual), *last, last[-1] + usual]
     each = max(2, points // (len(ends) - 1))
     parts = [np.linspace(a, b, each) for a, b in zip(np.nextafter(ends[:-1], np.inf), ends[1:], strict=True)]
@@ -316,3 +259,75 @@ def _draw(stream: EventStream, node: int, path: Trajectory, target: Path) -> Non
         title = f"{path.node} in {Path(stream.origin).name}"
         figure = plots.trajectory(stream, summarise(stream), node, path.times, path.embeddings, title)
         plots.save(figure, target)
+
+
+# --- sides and times ---------------------------------------------------------------------------------
+
+
+def _parse_side(given: str | None) -> Side | None:
+    match given:
+        case None | "src" | "dst":
+            return given
+    raise ConfigError(f"--side: {unknown('side', given, ('src', 'dst'))}")
+
+
+def _parse_time(option: str, given: str | None, stream: EventStream) -> float | None:
+    """A time in the unit of the stream, from a number or a date."""
+    from contig.data.clock import parse_time
+
+    return None if given is None else parse_time(given, stream.t, f"{option} {given}")
+
+
+def _note_if_nothing_happened(
+    option: str, given: str | None, time: float | None, stream: EventStream
+) -> None:
+    """Say why the answer for such an early time is empty."""
+    if time is not None and time <= stream.t[0]:
+        console.notice(f"{option} {given}: there is no event before this time")
+
+
+# --- files -------------------------------------------------------------------------------------------
+
+
+def _check_output(path: Path, *extensions: str) -> None:
+    """Refuse a file that cannot be written before the work is done."""
+    if path.suffix not in extensions:
+        raise ConfigError(
+            f"{path}: {unknown('file format', path.suffix, extensions)} Use one of these extensions."
+        )
+    if path.is_dir():
+        raise ConfigError(f"{path} is a directory; name a file.")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written ({error}); choose another file.") from error
+
+
+def _write_embeddings(path: Path, ids: dict[str, NDArray[Any]], vectors: NDArray[np.float32]) -> None:
+    import numpy as np
+
+    from contig.files import replacing, write_json
+
+    if path.suffix == ".parquet":
+        _write_parquet(path, ids, vectors)
+        return
+    write_json(path.with_suffix(".ids.json"), {name: column.tolist() for name, column in ids.items()})
+    with replacing(path) as part:
+        np.save(part, vectors)
+
+
+def _write_parquet(path: Path, columns: dict[str, NDArray[Any]], vectors: NDArray[np.float32]) -> None:
+    """Write the columns, and the vectors as a column of fixed-size lists."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from contig.files import replacing
+
+    arrays = {name: pa.array(column) for name, column in columns.items()}
+    arrays["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
+    with replacing(path) as part:
+        pq.write_table(pa.table(arrays), part)

@@ -19,17 +19,15 @@ from contig.errors import ConfigError
 if TYPE_CHECKING:
     from contig.data.events import EventStream
     from contig.runs.metrics import RunMetrics
+    from contig.runs.options import TrainOptions
     from contig.runs.run import Run
 
 app = typer.Typer()
 
 Epochs = Annotated[
-    int | None, typer.Option("--epochs", metavar="N", help="Passes over the training events at most.")
+    int | None, typer.Option("--epochs", metavar="N", help="Maximum passes over the training events.")
 ]
-TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Keep the curves for TensorBoard too.")]
-
-
-# --- train and resume --------------------------------------------------------------------------------
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log the curves for TensorBoard.")]
 
 
 @app.command(
@@ -37,7 +35,7 @@ TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Keep the curve
         ("contig train wikipedia", "into runs/wikipedia-contig-0"),
         ("contig train visits.csv --src who --time when", "a file, its columns"),
         ("contig train mooc --set dim=64 --set lr=1e-3", "see: contig models contig"),
-        ("contig train collegemsg --compare edgebank", "beside a simple rule"),
+        ("contig train collegemsg --compare edgebank", "next to a heuristic"),
         ("contig train --config recipe.json --epochs 5", "a recipe, changed"),
     )
 )
@@ -48,7 +46,7 @@ def train(
         typer.Argument(
             metavar="DATA",
             show_default=False,
-            help="A file of events or the name of a dataset, as for inspect; else the recipe's.",
+            help="A file of events or the name of a dataset; by default that of the recipe.",
         ),
     ] = None,
     model: Annotated[
@@ -63,7 +61,7 @@ def train(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FOLDER", show_default="runs/DATA-MODEL-SEED", help="Where the run is kept."
+            "--out", metavar="FOLDER", show_default="runs/DATA-MODEL-SEED", help="The folder of the run."
         ),
     ] = None,
     epochs: Epochs = None,
@@ -80,7 +78,7 @@ def train(
     ] = None,
     compare: Annotated[
         list[str] | None,
-        typer.Option("--compare", metavar="RULE", help="A rule to measure beside it, such as edgebank."),
+        typer.Option("--compare", metavar="NAME", help="Also test this heuristic, such as edgebank."),
     ] = None,
     device: Device = "auto",
     tensorboard: TensorBoard = False,
@@ -88,43 +86,32 @@ def train(
     reading: ReadOptions,
     json: Json = False,
 ) -> None:
-    """Train a model on a stream and test it.
+    """Train a model on a stream of events and test it.
 
-    Ctrl-C loses nothing: resume goes on from there. Options given here win over the recipe's.
+    Ctrl-C loses nothing: continue with contig resume. Options given here override those of the recipe.
     """
-    from contig.experiments.recipes import read_recipes
-    from contig.options import parse_settings
-
-    recipe = None if config is None else read_recipes(config)[0]
-    given = recipe.settings if recipe else {}
-    file = file or (recipe.data if recipe else None)
-    model = model or (recipe.model if recipe else "contig")
-    if file is None:
-        raise ConfigError("Nothing to train on: name a file or a dataset, or a recipe with --config.")
-    chosen = {**given, **parse_settings(settings or [])}
-    chosen |= {name: value for name, value in (("epochs", epochs), ("seed", seed)) if value is not None}
+    file, model, chosen = _with_recipe(config, file, model, settings or [], epochs=epochs, seed=seed)
+    heuristics = _check_heuristics(compare or [])
 
     from contig.models import model_class
     from contig.runs.config import RunConfig
     from contig.runs.folder import RunFolder
-    from contig.runs.options import PROTOCOL_OPTIONS
 
-    train = RunConfig.of(model, chosen).train
-    rules = _rules(compare or [])
-    folder = out or Path("runs") / f"{_stem(file)}-{model_class(model).name}-{train.seed}"
+    options = RunConfig.of(model, chosen).train
+    folder = out or Path("runs") / f"{_stem(file)}-{model_class(model).name}-{options.seed}"
     RunFolder(folder).must_be_free()
     stream = data.read_stream(file, reading)
+
     from contig.training.fit import fit
 
     with _resumable(folder):
         run = fit(stream, model, out=folder, device=device, tensorboard=tensorboard, **chosen)
-    shared = {name: getattr(train, name) for name in PROTOCOL_OPTIONS}
-    _tell(run, {rule: _measured(stream, rule, device, shared) for rule in rules}, json)
+    _print_result(run, {name: _test_heuristic(name, stream, options, device) for name in heuristics}, json)
 
 
 @app.command(
     epilog=console.examples(
-        ("contig resume runs/wikipedia-contig-0", "what was interrupted"),
+        ("contig resume runs/wikipedia-contig-0", "an interrupted run"),
         ("contig resume runs/wikipedia-contig-0 --epochs 80", "or train for longer"),
     )
 )
@@ -135,78 +122,102 @@ def resume(
     tensorboard: TensorBoard = False,
     json: Json = False,
 ) -> None:
-    """Go on with an interrupted run, or train a finished one for longer.
+    """Resume an interrupted run, or train a finished one for longer.
 
-    On a CPU it ends with the very numbers of a run that nobody interrupted.
+    On a CPU the result is bit-identical to that of an uninterrupted run.
     """
     from contig.training.fit import resume
 
     more: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     with _resumable(run):
-        _tell(resume(run, device=device, tensorboard=tensorboard, **more), {}, json)
+        _print_result(resume(run, device=device, tensorboard=tensorboard, **more), {}, json)
 
 
-def _rules(names: Sequence[str]) -> Sequence[str]:
-    """The names of models to compare with, refused where one would have to be trained."""
-    from contig.errors import unknown
-    from contig.models import model_class, model_names
+def _with_recipe(
+    config: Path | None, file: str | None, model: str | None, settings: list[str], **given: int | None
+) -> tuple[str, str, dict[str, Any]]:
+    """The data, the model and the settings; the recipe's where the command line does not say."""
+    from contig.experiments.recipes import read_recipes
+    from contig.options import parse_settings
 
-    known_names = model_names()
-    rules = [name for name in known_names if not model_class(name).learns]
-    for name in names:
-        if name not in known_names:
-            raise ConfigError(f"--compare {name}: {unknown('rule', name, rules)}")
-        if name not in rules:
-            known = ", ".join(rules)
-            raise ConfigError(
-                f"--compare {name}: it must be trained itself; train it apart. To compare with: {known}."
-            )
-    return names
-
-
-def _measured(stream: EventStream, rule: str, device: str, settings: dict[str, Any]) -> RunMetrics:
-    """What a rule reaches on the same events."""
-    import tempfile
-
-    from contig.training.fit import fit
-
-    with tempfile.TemporaryDirectory() as folder, console.status(f"measuring {rule}"):
-        return fit(stream, rule, out=folder, device=device, show=False, **settings).metrics
+    recipe = None if config is None else read_recipes(config)[0]
+    file = file or (recipe.data if recipe else None)
+    if file is None:
+        raise ConfigError("Nothing to train on: name a file or a dataset, or a recipe with --config.")
+    chosen = {**(recipe.settings if recipe else {}), **parse_settings(settings)}
+    chosen |= {name: value for name, value in given.items() if value is not None}
+    return file, model or (recipe.model if recipe else "contig"), chosen
 
 
 def _stem(file: str) -> str:
-    """A data file's name as part of a folder's: ``streams/visits.csv.gz`` is ``visits``."""
+    """The name of a data file for that of a folder: ``streams/visits.csv.gz`` is ``visits``."""
     name = Path(file).name.partition(".")[0] or "data"
     return re.sub(r"[^\w-]+", "-", name)
 
 
 @contextmanager
 def _resumable(folder: Path) -> Iterator[None]:
-    """Say how to go on when the user stops a training."""
+    """Say how to resume a training that the user interrupts."""
     try:
         yield
     except KeyboardInterrupt:
         if not (folder / "config.json").exists():
             raise
-        console.error(f"interrupted; nothing is lost. Go on with: contig resume {folder}")
+        console.error(f"interrupted; nothing is lost. To continue: contig resume {folder}")
         raise typer.Exit(130) from None
 
 
-def _tell(run: Run, others: dict[str, RunMetrics], json: bool) -> None:
-    """The result of a training."""
-    from contig.tasks.link import LinkTask
+# --- heuristics --------------------------------------------------------------------------------------
 
+
+def _check_heuristics(names: Sequence[str]) -> Sequence[str]:
+    """Refuse names of models that would have to be trained."""
+    from contig.errors import unknown
+    from contig.models import model_class, model_names
+
+    models = model_names()
+    heuristics = [name for name in models if not model_class(name).learns]
+    for name in names:
+        if name not in models:
+            raise ConfigError(f"--compare {name}: {unknown('heuristic', name, heuristics)}")
+        if name not in heuristics:
+            raise ConfigError(
+                f"--compare {name}: this model must be trained; use contig compare. Heuristics: "
+                f"{', '.join(heuristics)}."
+            )
+    return names
+
+
+def _test_heuristic(name: str, stream: EventStream, train: TrainOptions, device: str) -> RunMetrics:
+    """Test a heuristic on the same events."""
+    import tempfile
+
+    from contig.runs.options import PROTOCOL_OPTIONS
+    from contig.training.fit import fit
+
+    same = {option: getattr(train, option) for option in PROTOCOL_OPTIONS}
+    with tempfile.TemporaryDirectory() as folder, console.status(f"testing {name}"):
+        return fit(stream, name, out=folder, device=device, show=False, **same).metrics
+
+
+# --- the result --------------------------------------------------------------------------------------
+
+
+def _print_result(run: Run, others: dict[str, RunMetrics], json: bool) -> None:
     metrics = run.metrics
     if json:
         compared = {name: other.as_dict() for name, other in others.items()}
-        found = {"run": str(run.path), **metrics.as_dict()}
-        console.print_json(found | {"compare": compared} if compared else found)
+        content = {"run": str(run.path), **metrics.as_dict()}
+        console.print_json(content | {"compare": compared} if compared else content)
         return
+
+    from contig.tasks.link import LinkTask
+
     table = LinkTask.table({one.facts.model: one.result for one in (metrics, *others.values())})
     console.out().print(results.rich_table(table))
     speed = metrics.events_per_second
-    trained = f"{speed.train:,.0f} events/s in training, " if run.model.learns else ""
-    console.out().print(f"  {trained}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
+    training = f"{speed.train:,.0f} events/s in training, " if run.model.learns else ""
+    console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
     if run.model.learns:
-        console.out().print(f"  the best epoch was {metrics.best_epoch} of {len(metrics.epochs)}")
-    console.out().print(f"  the run is in {run.path}", soft_wrap=True, markup=False)
+        console.out().print(f"  best epoch: {metrics.best_epoch} of {len(metrics.epochs)}")
+    console.out().print(f"  run: {run.path}", soft_wrap=True, markup=False)
