@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,8 @@ from contig.benchmarks.bench import Bench
 from contig.benchmarks.measurement import Measurement
 from contig.cli.bench import bench as command
 from contig.errors import ConfigError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_measurements_are_selected_by_name() -> None:
@@ -38,8 +41,15 @@ def test_a_missing_package_says_what_to_install(bench: Bench, monkeypatch: pytes
 
 def test_a_measurement_that_fails_leaves_the_others(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(bench: Bench) -> Iterator[Measurement]:
+        yield Measurement.alone("ode", "first", [1.0])
         raise RuntimeError("out of memory\nby far")
 
     monkeypatch.setitem(suite.MEASUREMENTS, "ode", fail)
-    (row,) = suite.measure(bench, "ode")
-    assert (row.what, row.note, row.ratio) == ("failed", "out of memory", None)
+    first, failed = suite.measure(bench, "ode")
+    assert (first.what, first.ours) == ("first", 1.0)
+    assert (failed.what, failed.note, failed.ours) == ("failed", "out of memory", None)
+
+
+def test_the_documentation_describes_every_measurement() -> None:
+    text = (ROOT / "docs" / "results" / "speed.md").read_text("utf-8").partition("## On a GPU")[0]
+    assert {name for name in suite.MEASUREMENTS if f"`{name}`" not in text} == set()

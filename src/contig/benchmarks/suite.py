@@ -66,11 +66,13 @@ def select(only: str | None) -> list[str]:
 
 
 def measure(bench: Bench, name: str) -> list[Measurement]:
-    """Take one measurement; if a peer is missing or the device fails, the row says so."""
+    """Take one measurement; if a peer is missing or the device fails, the last row says so."""
+    rows: list[Measurement] = []
     try:
-        return list(MEASUREMENTS[name](bench))
+        rows.extend(MEASUREMENTS[name](bench))
     except MissingPackage as missing:
-        return [Measurement.missing(name, str(missing))]
+        rows.append(Measurement.missing(name, str(missing)))
     except RuntimeError as error:  # such as out of memory: the other measurements must not be lost
         log.warning("%s failed: %s", name, error)
-        return [Measurement.missing(name, str(error).strip().partition("\n")[0], what="failed")]
+        rows.append(Measurement.missing(name, str(error).strip().partition("\n")[0], what="failed"))
+    return rows

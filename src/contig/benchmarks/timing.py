@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -68,7 +69,8 @@ def time_steps(
         stepper.advance(first)
     times: list[list[float]] = [[] for _ in steppers]
     for begin, end in split_range(last - first, blocks):
-        for stepper, blocks_of_one in zip(steppers, times, strict=True):
-            spent = seconds(lambda s=stepper, n=end - begin: s.advance(n), device)  # type: ignore[misc]
-            blocks_of_one.append(spent / (end - begin) + stepper.overhead)
+        steps = end - begin
+        for stepper, figures in zip(steppers, times, strict=True):
+            block = seconds(partial(stepper.advance, steps), device)
+            figures.append(block / steps + stepper.overhead)
     return times

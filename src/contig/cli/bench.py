@@ -176,7 +176,7 @@ def _show(report: Report) -> None:
     table = console.new_table("measurement", "what", "ours", "theirs", "ratio", "range")
     table.columns[1].justify, table.columns[1].overflow = "left", "fold"
     for row in report.measurements:
-        what = f"{row.what}; {row.peer_name}" if row.peer_name else row.what
+        what = f"{row.what} vs {row.peer_name}" if row.peer_name else row.what
         figures = format_value(row.ours, row.unit), format_value(row.peer, row.unit)
         ratios = format_ratio(row.ratio), format_range(row.ratio_range)
         table.add_row(row.name, console.plain(what), *figures, *ratios)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -85,30 +86,20 @@ def _period(span: float) -> float:
 
 
 def _draw_activity(axes: Axes, stream: EventStream, summary: Summary) -> None:
-    time = summary.time
+    time, split = summary.time, summary.split
     seconds = (stream.t - stream.t[0]) / time.per_second
     period = _period(float(seconds[-1]))
     slot = (seconds // period).astype(np.int64)
     axis = time_axis(time)
     width = period / axis.unit
     left = axis.start + width * np.arange(slot[-1] + 1)
-    below = np.zeros(len(left), dtype=np.int64)
-    split, first = summary.split, 0
-    for name, part in {"training": split.train, "validation": split.val, "test": split.test}.items():
-        counts = np.bincount(slot[first : first + part.events], minlength=len(left))
-        some = counts > 0
-        axes.bar(
-            left[some],
-            counts[some],
-            width=width * 0.94,
-            bottom=below[some],
-            align="edge",
-            color=SPLIT_COLORS[name],
-            linewidth=0,
-            label=f"{name} {part.events:,}",
-        )
-        below += counts
+    parts = {"training": split.train, "validation": split.val, "test": split.test}
+    counts, first = {}, 0
+    for name, part in parts.items():
+        label = f"{name} {part.events:,}"
+        counts[label] = np.bincount(slot[first : first + part.events], minlength=len(left))
         first += part.events
+    _stack_bars(axes, left, np.full(len(left), width), counts, [SPLIT_COLORS[name] for name in parts])
     for part in (split.val, split.test):
         if part.first is not None:
             axes.axvline(axis.position(part.first), color=INK, linewidth=1.0, linestyle=DASHED)
@@ -121,6 +112,30 @@ def _draw_activity(axes: Axes, stream: EventStream, summary: Summary) -> None:
     if axis.dates:
         label_dates(axes.xaxis)
     legend_above(axes, columns=3)
+
+
+def _stack_bars(
+    axes: Axes,
+    left: NDArray[np.float64],
+    width: NDArray[np.float64],
+    counts: Mapping[str, NDArray[np.int64]],
+    colors: Sequence[str],
+) -> None:
+    """Draw the counts by label as bars on top of each other; empty bars are left out."""
+    below = np.zeros(len(left), dtype=np.int64)
+    for (label, heights), color in zip(counts.items(), colors, strict=True):
+        shown = heights > 0
+        axes.bar(
+            left[shown],
+            heights[shown],
+            width=0.94 * width[shown],
+            bottom=below[shown],
+            align="edge",
+            color=color,
+            linewidth=0,
+            label=label,
+        )
+        below += heights
 
 
 # --- degrees -----------------------------------------------------------------------------------------
@@ -205,21 +220,12 @@ def _draw_intervals(axes: Axes, stream: EventStream, summary: Summary) -> None:
     sets = interval_sets(dt)
     bins = _log_bins(dt / per_second)
     slot = bins.slot(dt / per_second)
-    width = bins.left * (bins.ratio - 1) * 0.94
-    below = np.zeros(len(width), dtype=np.int64)
-    for number, color in enumerate(INTERVAL_COLORS):
-        counts = np.bincount(slot[sets == number], minlength=len(width))
-        some = counts > 0
-        axes.bar(
-            bins.left[some],
-            counts[some],
-            width=width[some],
-            bottom=below[some],
-            align="edge",
-            color=color,
-            linewidth=0,
-        )
-        below += counts
+    width = bins.left * (bins.ratio - 1)
+    counts = {
+        f"_{number}": np.bincount(slot[sets == number], minlength=len(width))  # without a legend
+        for number in range(len(INTERVAL_COLORS))
+    }
+    _stack_bars(axes, bins.left, width, counts, INTERVAL_COLORS)
     axes.set_xscale("log")
     quintiles = sorted({q / per_second for q in list(summary.intervals.quantiles.values())[:-1]})
     for interval in quintiles:

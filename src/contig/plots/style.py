@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from contig.errors import ConfigError, unknown
-from contig.plots.text import wrap
+from contig.plots.text import POINTS_PER_INCH, wrap
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -124,43 +124,60 @@ def new_figure(
     with matplotlib.rc_context(STYLE):
         room = width - 2 * MARGIN
         texts = [
-            (wrap(title.split(" "), " ", room, TITLE_SIZE, "bold"), TITLE_SIZE, INK, "bold"),
-            (wrap(facts, FACT_SEPARATOR, room, FACT_SIZE), FACT_SIZE, SOFT, "normal"),
+            HeadingText(wrap(title.split(), " ", room, TITLE_SIZE, "bold"), TITLE_SIZE, INK, "bold"),
+            HeadingText(wrap(facts, FACT_SEPARATOR, room, FACT_SIZE), FACT_SIZE, SOFT, "normal"),
         ]
-        rows = [_text_height(text, size) for text, size, _, _ in texts] + [LEGEND_HEIGHT if legend else 0.0]
-        top = MARGIN + sum(rows)
-        total = height + (top if any(rows) else 0.0)
+        shown = [text for text in texts if text.text]
+        heading = sum(text.height for text in shown) + (LEGEND_HEIGHT if legend else 0.0)
+        total = height + (MARGIN + heading if heading else 0.0)
         panels = (0, 0, 1, (height - 0.05) / total)
         layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.09, wspace=0.04, hspace=0.05, rect=panels)
         figure = Figure(figsize=(width, total), layout=layout, facecolor="white")
-        y = MARGIN
-        for (text, size, color, weight), row in zip(texts, rows, strict=False):
-            if text:
-                place: dict[str, Any] = {"x": MARGIN / width, "y": 1 - y / total, "va": "top", "ha": "left"}
-                font: dict[str, Any] = {"fontsize": size, "color": color, "fontweight": weight}
-                figure.text(s=text, **place, **font, linespacing=LINE_SPACING, parse_math=False)
-            y += row
-        if legend:
-            _draw_legend(figure, legend, (MARGIN / width, 1 - (y + 0.06) / total))
+        _draw_heading(figure, shown, legend)
         yield figure
 
 
-def _text_height(text: str, size: float) -> float:
-    """Return the height of wrapped text in inches, with some space below."""
-    lines = text.count("\n") + 1 if text else 0
-    return (lines * LINE_SPACING + 0.4 * bool(lines)) * size / 72
+class HeadingText(NamedTuple):
+    """A wrapped text of a heading."""
+
+    text: str
+    size: float
+    color: str
+    weight: str
+
+    @property
+    def height(self) -> float:
+        """Inches, with some space below."""
+        return ((self.text.count("\n") + 1) * LINE_SPACING + 0.4) * self.size / POINTS_PER_INCH
 
 
-def _draw_legend(figure: Figure, handles: Sequence[Artist], place: tuple[float, float]) -> None:
-    figure.legend(
-        handles=list(handles),
-        loc="upper left",
-        bbox_to_anchor=place,
-        ncols=len(handles),
-        borderaxespad=0.0,
-        borderpad=0.0,
-        fontsize=FACT_SIZE - 1,
-    )
+def _draw_heading(figure: Figure, texts: Sequence[HeadingText], legend: Sequence[Artist]) -> None:
+    """Draw texts and legend from the top down."""
+    x, y = MARGIN / figure.get_figwidth(), MARGIN
+    for text in texts:
+        figure.text(
+            x,
+            1 - y / figure.get_figheight(),
+            text.text,
+            va="top",
+            ha="left",
+            fontsize=text.size,
+            fontweight=text.weight,
+            color=text.color,
+            linespacing=LINE_SPACING,
+            parse_math=False,
+        )
+        y += text.height
+    if legend:
+        figure.legend(
+            handles=list(legend),
+            loc="upper left",
+            bbox_to_anchor=(x, 1 - (y + 0.06) / figure.get_figheight()),
+            ncols=len(legend),
+            borderaxespad=0.0,
+            borderpad=0.0,
+            fontsize=FACT_SIZE - 1,
+        )
 
 
 def legend_above(axes: Axes, columns: int = 1) -> None:

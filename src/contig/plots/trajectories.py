@@ -158,31 +158,10 @@ def _draw_path(
     )
     axes.add_collection(line)
     axes.scatter(x, y, c=at, cmap="viridis", s=9, zorder=3)
-    after = after[after < len(at)]
-    axes.scatter(
-        x[after],
-        y[after],
-        s=42,
-        marker="D",
-        facecolor="none",
-        edgecolor=INK,
-        linewidth=0.9,
-        alpha=_opacity(len(after)),
-        zorder=4,
-        label="just after an event",
-    )
+    _mark_points_after_events(axes, path.points[after[after < len(at)], :2])
     legend_above(axes)
     for row, name, offset in ((0, "start", (8, 8)), (-1, "end", (8, -15))):
-        axes.plot(x[row], y[row], "o", markersize=9, markerfacecolor="white", markeredgecolor=INK, zorder=4)
-        axes.annotate(
-            name,
-            (x[row], y[row]),
-            xytext=offset,
-            textcoords="offset points",
-            fontweight="bold",
-            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.2},
-            zorder=6,
-        )
+        _name_point(axes, (x[row], y[row]), name, offset)
     axes.set_title("Path of the embedding")
     axes.set_xlabel(f"component 1 ({path.shares[0]:.0%} of the variance)")
     axes.set_ylabel(f"component 2 ({path.shares[1]:.0%})")
@@ -194,6 +173,34 @@ def _draw_path(
     line.set_clim(*_distinct(at[[0, -1]]))
     bar.set_label(axis.bar_label)
     axis.label_bar(bar)
+
+
+def _mark_points_after_events(axes: Axes, points: NDArray[np.float64]) -> None:
+    axes.scatter(
+        points[:, 0],
+        points[:, 1],
+        s=42,
+        marker="D",
+        facecolor="none",
+        edgecolor=INK,
+        linewidth=0.9,
+        alpha=_opacity(len(points)),
+        zorder=4,
+        label="just after an event",
+    )
+
+
+def _name_point(axes: Axes, point: tuple[float, float], name: str, offset: tuple[float, float]) -> None:
+    axes.plot(*point, "o", markersize=9, markerfacecolor="white", markeredgecolor=INK, zorder=4)
+    axes.annotate(
+        name,
+        point,
+        xytext=offset,
+        textcoords="offset points",
+        fontweight="bold",
+        bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1.2},
+        zorder=6,
+    )
 
 
 def _distinct(ends: NDArray[np.float64]) -> tuple[float, float]:
