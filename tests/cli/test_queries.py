@@ -167,7 +167,7 @@ def test_trajectory_writes_numbers_and_a_figure(
     assert np.array_equal(np.array(table["embedding"].to_pylist(), np.float32), expected)
     assert (here / "p.png").read_bytes()[:4] == b"\x89PNG"
     ((_, _, node, at, embeddings, title),) = drawn
-    assert (node, title) == (opened.stream.ids.find("n9", "dst"), "n9 in visits.csv")
+    assert (node, title) == (opened.stream.ids.find("n9", "dst"), "Node n9 in visits.csv")
     assert np.array_equal(at, times)
     assert np.array_equal(embeddings, expected)
 

@@ -110,6 +110,7 @@ def test_intervals_between_few_events_are_equally_wide() -> None:
         assert axes.get_lines()[0].get_xdata() == pytest.approx([0, 0.5, 1, 1.5, 2, 2.25, 3, 4])
         assert axes.get_xticks() == pytest.approx([0.5, 1.5, 2.5, 3.5])
         assert [stroke[0][0] for stroke in axes.collections[-1].get_segments()] == pytest.approx([1, 2, 3])
+    assert figure.axes[1].get_yticks().tolist() == [1, 2, 3]  # the events, on the color bar
     lengths = [label.get_text() for label in figure.axes[3].get_xticklabels()]
     assert lengths == ["1 min", "30 s", "1 hour", "2 min"]
 

@@ -256,7 +256,7 @@ def _draw(stream: EventStream, node: int, path: Trajectory, target: Path) -> Non
     from contig.data.summary import summarise
 
     with console.status(f"drawing {target}"):
-        title = f"{path.node} in {Path(stream.origin).name}"
+        title = f"Node {path.node} in {Path(stream.origin).name}"
         figure = plots.trajectory(stream, summarise(stream), node, path.times, path.embeddings, title)
         plots.save(figure, target)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator
 from numpy.typing import NDArray
 
 from contig.data.clock import duration
@@ -99,7 +99,7 @@ class _Intervals(NamedTuple):
     ends: NDArray[Any]
     per_second: float
     label: str = "intervals between events"
-    bar_label: str = "events so far"
+    bar_label: str = "event"
 
     def positions(self, times: NDArray[Any]) -> NDArray[np.float64]:
         positions: NDArray[np.float64] = np.interp(times, self.ends, np.arange(len(self.ends)))
@@ -118,7 +118,7 @@ class _Intervals(NamedTuple):
             axes.axvline(event, color=SOFT, linewidth=0.7, linestyle=DASHED, zorder=1)
 
     def label_bar(self, bar: Colorbar) -> None:
-        bar.ax.yaxis.set_major_locator(MaxNLocator(integer=True))
+        bar.set_ticks(range(1, len(self.ends) - 1))
 
 
 def _choose_axis(time: TimeSpan, times: NDArray[Any], events: NDArray[Any]) -> _Time | _Intervals:
