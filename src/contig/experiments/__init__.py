@@ -1,1 +1,1 @@
-"""Experiments: many runs, planned, repeated over seeds and put side by side."""
+"""Experiments: many runs, planned, repeated over seeds and compared."""

@@ -15,7 +15,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, RunError
 from contig.experiments.identity import is_finished, run_folder
 from contig.experiments.recipes import Recipe
-from contig.experiments.worker_process import Task
+from contig.experiments.worker_process import Runnable
 from contig.experiments.workers import WorkerPool, sigterm_interrupts, threads_each
 from contig.models import model_class
 from contig.runs.metrics import RunMetrics, read_metrics
@@ -24,7 +24,7 @@ from contig.training.fit import fit, resume
 STREAMS_KEPT = 2  # by each worker, so that jobs on the same events read them once
 
 
-class Work(Task, Protocol):
+class Work(Runnable, Protocol):
     """A task that leaves its result in a file, and is done when the file exists."""
 
     @property
@@ -132,6 +132,8 @@ def run_jobs(
     A chain is a job followed by its evaluations, which are skipped if the job fails. A failure stops nothing
     else. ``ended`` is called after each piece of work, with the reason if it failed. Ctrl-C and SIGTERM stop
     all work at its next checkpoint and raise ``KeyboardInterrupt``; running the same chains again resumes it.
+
+    Workers are new processes: a model that was registered in this one must be named by its path there.
     """
     waiting = [chain for chain in chains if not all(work.done for work in chain)]
     slots, shared = min(at_once, len(waiting)), iter(waiting)

@@ -28,7 +28,7 @@ from contig.kernels.malloc import keep_freed_memory
 INTERRUPTED = "interrupted"
 
 
-class Task(Protocol):
+class Runnable(Protocol):
     """Work that a process can do on its own; it is pickled on its way there."""
 
     @property
@@ -50,7 +50,7 @@ def serve(requests: Connection, threads: int | None) -> None:
         return
 
 
-def perform(work: Task, device: str) -> str | None:
+def perform(work: Runnable, device: str) -> str | None:
     """Run ``work`` and return why it failed, or None; leave the process as it was before."""
     with _output_to(work.log), warnings.catch_warnings(), _settings_restored():
         try:

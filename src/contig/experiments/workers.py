@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from types import TracebackType
 from typing import Any, Self, cast
 
-from contig.experiments.worker_process import Task, serve
+from contig.experiments.worker_process import Runnable, serve
 
 STOP_SECONDS = 30.0  # to save a checkpoint when interrupted, before a worker is killed
 
@@ -30,7 +30,7 @@ class WorkerPool:
         self._threads = threads
         self._workers: list[_Worker | None] = [None] * slots
 
-    def start(self, slot: int, work: Task, device: str) -> None:
+    def start(self, slot: int, work: Runnable, device: str) -> None:
         """Start ``work`` in an idle slot."""
         worker = self._workers[slot]
         if worker is None or not worker.alive:
@@ -75,7 +75,7 @@ class _Worker:
     def alive(self) -> bool:
         return self.process.is_alive()
 
-    def start(self, work: Task, device: str) -> None:
+    def start(self, work: Runnable, device: str) -> None:
         self.connection.send((work, device))
         self.busy = True
 
