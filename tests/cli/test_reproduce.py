@@ -7,12 +7,12 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from support.commands import Answer
-from support.inline import run_inline
+from support.inline import Run, run_inline
 
 from contig import numerics
 from contig.experiments.evaluations import Evaluation
@@ -39,114 +39,137 @@ def tiny_items(names: list[str], quick: bool = False) -> tuple[Item, ...]:
 COMMAND = ["reproduce", "all", "--quick", "--models", "contig,tgn", "--no-heuristics", "--device", "cpu"]
 
 
+def run_small(patch: pytest.MonkeyPatch, run: Run) -> list[Work]:
+    """Make everything small, undrawn and run by ``run`` in this process; return what is started."""
+    patch.setattr(items, "choose_items", tiny_items)
+    patch.setattr(scales, "QUICK", replace(QUICK, settings=SMALL, events=300))
+    patch.setattr(label_decoding, "VALIDATIONS", 2)
+    patch.setattr(label_decoding, "STEPS", 5)
+    patch.setattr(Item, "figure", lambda item, table, facts=None: None)
+    return run_inline(patch, run)
+
+
+def succeed(work: Work, device: str) -> None:
+    work.run(device)
+
+
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch, fast_training: None, here: Path) -> list[Work]:
-    """Run in this process what would run in workers, and return it."""
-
-    def run(work: Work, device: str) -> str | None:
-        work.run(device)
-        return None
-
-    monkeypatch.setattr(items, "choose_items", tiny_items)
-    monkeypatch.setattr(scales, "QUICK", replace(QUICK, settings=SMALL, events=300))
-    monkeypatch.setattr(label_decoding, "VALIDATIONS", 2)
-    return run_inline(monkeypatch, run)
+    return run_small(monkeypatch, succeed)
 
 
-@pytest.fixture
-def visits(here: Path) -> Path:
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """400 labelled events, of which the smoke test takes 300."""
     rng = np.random.default_rng(8)
     rows = np.stack([rng.integers(0, 12, 400), rng.integers(20, 29, 400), np.arange(400)], axis=1)
     label = rng.integers(0, 2, 400)
     lines = [f"{s},{d},{t},{y}" for (s, d, t), y in zip(rows.tolist(), label.tolist(), strict=True)]
-    path = here / "visits.csv"
+    path = tmp_path_factory.mktemp("data") / "visits.csv"
     path.write_text("src,dst,t,label\n" + "\n".join(lines) + "\n")
     return path
 
 
-def test_a_complete_quick_reproduction(
-    started: list[Work], visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    answer = Answer(*COMMAND, "--datasets", visits, "--out", "made")
-    assert answer.code == 0, answer.err
-    made = here / "made"
+class Complete(NamedTuple):
+    """A complete smoke test: its command, what it printed and what it ran."""
+
+    command: tuple[object, ...]
+    out: Path
+    answer: Answer
+    started: list[Work]
+
+
+@pytest.fixture(scope="module")
+def complete(visits: Path, fast_training: None, tmp_path_factory: pytest.TempPathFactory) -> Complete:
+    out = tmp_path_factory.mktemp("reproduced")
+    command = (*COMMAND, "--datasets", visits, "--out", out)
+    with pytest.MonkeyPatch.context() as patch:
+        started = run_small(patch, succeed)
+        return Complete(command, out, Answer(*command), started)
+
+
+def test_every_file_says_that_it_is_a_smoke_test(complete: Complete) -> None:
+    assert complete.answer.code == 0, complete.answer.err
     for name in (*NAMES, "claims"):
-        for ending in ("txt", "csv", "tex", "md"):
-            text = (made / f"{name}.{ending}").read_text()
-            assert "quick" in text.lower(), f"{name}.{ending} must say that it is a smoke test"
-    for item in NAMES:
-        assert (made / f"{item}.png").read_bytes()[:4] == b"\x89PNG"
-        assert (made / f"{item}.svg").exists()
-    page = (made / "report.html").read_text()
-    assert page.count("<svg") == len(NAMES)
+        for extension in ("txt", "csv", "tex", "md"):
+            text = (complete.out / f"{name}.{extension}").read_text()
+            assert "quick" in text.lower(), f"{name}.{extension}"
+    page = (complete.out / "report.html").read_text()
     assert len(re.findall("<section", page)) == len(re.findall('class="tag">QUICK', page))
-    kinds = [type(work) for work in started]
-    # two models; six ablations; three values besides the plain; twice three sizes, of which the middle ones
-    # are one; three tasks of two models
+    assert "report.html" in complete.answer.err
+
+
+def test_timed_runs_come_first_and_evaluations_after_their_run(complete: Complete) -> None:
+    kinds = [type(work) for work in complete.started]
+    # Two models, six ablations, three values of options, and twice three sizes with the middle one in common;
+    # three tasks of two models.
     assert (kinds.count(Job), kinds.count(Evaluation)) == (2 + 6 + 3 + 5, 3 * 2)
-    for i, work in enumerate(started):
-        if isinstance(work, Evaluation):  # right after its run was trained
-            assert work.job == next(one for one in reversed(started[:i]) if isinstance(one, Job))
-    timed = [Path(work.recipe.data).stem for work in started[:5] if isinstance(work, Job)]
+    for i, work in enumerate(complete.started):
+        if isinstance(work, Evaluation):
+            assert work.job == next(one for one in reversed(complete.started[:i]) if isinstance(one, Job))
+    timed = [Path(work.recipe.data).stem for work in complete.started[:5] if isinstance(work, Job)]
     assert timed == [
         *("synthetic-200-fixed-nodes", "synthetic:300", "synthetic-400-fixed-nodes"),
         *("synthetic:200", "synthetic:400"),
     ]
-    _agrees_with_the_runs(made)
-    started.clear()
-    monkeypatch.setattr(Item, "figure", lambda item, table, facts=None: None)  # drawing once is enough
-    again = Answer(*COMMAND, "--datasets", visits, "--out", "made")
-    assert started == []  # everything is finished
-    assert again.out == answer.out
-    _resumes(started, visits, made)
-    _ignores_runs_with_other_numerics(visits, made, monkeypatch)
 
 
-def _agrees_with_the_runs(made: Path) -> None:
-    """The table's numbers are those of the run's own file."""
-    [folder] = made.glob("runs/visits-first-300-tgn-0-*/")
-    found = json.loads((folder / "metrics.json").read_text())
-    assert found["data"]["events"] == 300
-    with (made / "table2.csv").open(newline="") as file:
-        rows = [r for r in csv.DictReader(file) if (r["label"], r["section"]) == ("tgn", "transductive")]
+def rows_of(path: Path, **values: str) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return [row for row in csv.DictReader(file) if values.items() <= row.items()]
+
+
+def tgn_run(out: Path) -> Path:
+    [folder] = out.glob("runs/visits-first-300-tgn-0-*/")
+    return folder
+
+
+def test_tables_hold_the_numbers_of_the_runs(complete: Complete) -> None:
+    metrics = json.loads((tgn_run(complete.out) / "metrics.json").read_text())
+    assert metrics["data"]["events"] == 300
+    rows = rows_of(complete.out / "table2.csv", label="tgn", section="transductive")
     ours = {row["measure"]: float(row["ours"]) for row in rows}
-    assert ours == pytest.approx({m.upper(): 100 * found["transductive"][m] for m in ("auc", "ap")})
-    ranks = json.loads((folder / "evaluations/recommend.json").read_text())
-    with (made / "fig3.csv").open(newline="") as file:
-        [row] = [r for r in csv.DictReader(file) if (r["label"], r["measure"]) == ("tgn", "MRR")]
+    assert ours == pytest.approx({m.upper(): 100 * metrics["transductive"][m] for m in ("auc", "ap")})
+    ranks = json.loads((tgn_run(complete.out) / "evaluations/recommend.json").read_text())
+    [row] = rows_of(complete.out / "fig3.csv", label="tgn", measure="MRR")
     assert float(row["ours"]) == pytest.approx(100 * ranks["transductive"]["mrr"])
 
 
-def _resumes(started: list[Work], visits: Path, made: Path) -> None:
-    """Only what an interruption left unfinished is done."""
-    [folder] = made.glob("runs/visits-first-300-tgn-0-*/")
+def test_finished_work_is_not_repeated(complete: Complete, started: list[Work]) -> None:
+    assert Answer(*complete.command).out == complete.answer.out
+    assert started == []
+
+
+def test_only_unfinished_work_is_resumed(complete: Complete, started: list[Work]) -> None:
+    folder, table = tgn_run(complete.out), complete.out / "table2.txt"
     (folder / "metrics.json").unlink()
     (folder / "evaluations/intervals.json").unlink()
-    part = Answer(*COMMAND, "--datasets", visits, "--out", "made", "--only-done")
-    assert (part.code, started) == (0, [])
-    assert "tgn" not in (made / "table2.txt").read_text()
-    assert Answer(*COMMAND, "--datasets", visits, "--out", "made").code == 0
+    assert Answer(*complete.command, "--only-done").code == 0
+    assert started == []
+    assert "tgn" not in table.read_text()
+    assert Answer(*complete.command).code == 0
     assert [work.name for work in started] == [folder.name, f"intervals of {folder.name}"]
-    assert "tgn" in (made / "table2.txt").read_text()
+    assert "tgn" in table.read_text()
 
 
-def _ignores_runs_with_other_numerics(visits: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_with_other_numerics_are_used_only_on_request(
+    complete: Complete, started: list[Work], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = numerics.VERSION
     monkeypatch.setattr(numerics, "VERSION", 1234)
-    command = [*COMMAND, "--datasets", visits, "--out", "made", "--only-done"]
-    without, counted = Answer(*command), Answer(*command, "--any-numerics")
+    without = Answer(*complete.command, "--only-done")
     assert "16 runs were made with other numerics; --any-numerics uses them" in without.err
     assert "No results yet" in without.out
-    assert "other numerics" not in counted.err
-    assert "No results yet" not in counted.out
-    page = (made / "report.html").read_text()
+    used = Answer(*complete.command, "--only-done", "--any-numerics")
+    assert "other numerics" not in used.err
+    assert "No results yet" not in used.out
+    page = (complete.out / "report.html").read_text()
     assert f"numerics v{ours}" in page
     assert "v1234" not in page
 
 
 def test_a_failure_is_reported_and_the_rest_is_shown(
-    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, started: list[Work]
+    visits: Path, here: Path, monkeypatch: pytest.MonkeyPatch, fast_training: None
 ) -> None:
     def run(work: Work, device: str) -> str | None:
         if isinstance(work, Job) and work.recipe.model == "tgn":
@@ -154,7 +177,7 @@ def test_a_failure_is_reported_and_the_rest_is_shown(
         work.run(device)
         return None
 
-    run_inline(monkeypatch, run)
+    run_small(monkeypatch, run)
     command = ["reproduce", "table2", "fig4", *COMMAND[2:], "--datasets", visits, "--out", "made", "--json"]
     answer = Answer(*command)
     assert answer.code == 2
