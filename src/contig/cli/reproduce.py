@@ -89,7 +89,7 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figures, and check its claims.
 
-    Every number is shown beside the paper's. FOLDER/report.html has everything on one page.
+    Every number is shown next to the paper's. FOLDER/report.html has everything on one page.
 
     Tables are also written as .txt, .csv, .tex and .md, figures as .png and .svg.
 

@@ -37,7 +37,7 @@ class ModelResults(NamedTuple, Generic[R]):
         return Spread.of([metric(result) for result in self.results])
 
     def value(self, metric: Callable[[R], float], paper: Spread = MISSING) -> Value:
-        """Return a share as per cent, beside the paper's."""
+        """Return a share as per cent, next to the paper's."""
         return Value(percent(self.spread(metric)), paper, len(self.results))
 
 

@@ -1,4 +1,4 @@
-"""Tables of numbers beside the paper's, and the formats they are written in."""
+"""Tables of numbers next to the paper's, and the formats they are written in."""
 
 from __future__ import annotations
 

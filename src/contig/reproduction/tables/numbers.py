@@ -1,4 +1,4 @@
-"""Tables of numbers: each of our results beside the paper's."""
+"""Tables of numbers: each of our results next to the paper's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEURISTICS = "heuristics"
 
 
 class Value(NamedTuple):
-    """One of our numbers beside the paper's, in the unit they are printed in; NaN where there is none."""
+    """One of our numbers next to the paper's, in the unit they are printed in; NaN where there is none."""
 
     ours: Spread = MISSING
     paper: Spread = MISSING
