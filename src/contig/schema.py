@@ -99,6 +99,14 @@ def read_versioned(path: Path, version: int, upgrade: Callable[[Json], Json]) ->
     return content
 
 
+def rename_key(content: Json, section: str, old: str, new: str) -> Json:
+    """Rename a key in a section of a file's content, if it is there; for ``upgrade``."""
+    keys = content.get(section)
+    if not isinstance(keys, dict) or old not in keys:
+        return content
+    return {**content, section: {new if key == old else key: value for key, value in keys.items()}}
+
+
 def decode(kind: type[T], content: Any, source: str | Path) -> T:
     """The record of type ``kind`` in ``content``; ``source`` names the file in error messages."""
     decoded: T = _Reader(str(source)).read(kind, content, "")

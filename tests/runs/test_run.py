@@ -77,6 +77,7 @@ def test_evaluations_are_deterministic_and_change_nothing(
     task: str, options: dict[str, Any], labelled: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(label_decoding, "VALIDATIONS", 3)
+    monkeypatch.setattr(label_decoding, "STEPS", 5)
     before = labelled.embed()
     first = labelled.evaluate(task, **options)
     assert first.result.protocol.task == task

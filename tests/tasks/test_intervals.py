@@ -1,4 +1,4 @@
-"""Link prediction by absence, against a loop with a dictionary and sklearn."""
+"""Link prediction by inactivity of the source, against a loop with a dictionary and sklearn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from contig.tasks.results import LinkMetrics
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value at that share of the way through the sorted ones, between two of them by a straight line."""
+    """The quantile of some values, by linear interpolation."""
     ordered, place = sorted(values), share * (len(values) - 1)
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
@@ -26,7 +26,7 @@ def quantile(values: list[float], share: float) -> float:
 
 @pytest.mark.parametrize("holdout", HOLDOUTS)
 @pytest.mark.parametrize("batch_size", [7, 200])
-def test_against_brute_force(holdout: Holdout, batch_size: int) -> None:
+def test_metrics_against_brute_force(holdout: Holdout, batch_size: int) -> None:
     stream = random_stream(5, events=900, num_nodes=500)
     split = chronological_split(stream, holdout=holdout, seed=1)
     events, rng = split.test, np.random.default_rng(0)
@@ -36,11 +36,11 @@ def test_against_brute_force(holdout: Holdout, batch_size: int) -> None:
     found = interval_report(stream, split, events, scores, batch_size)
 
     last: dict[int, float] = {}
-    away = []
+    inactive = []
     for s, d, t in zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True):
-        away.append(t - last.get(s, t))
+        inactive.append(t - last.get(s, t))
         last[s] = last[d] = t
-    tested = [away[i] for i in events]
+    tested = [inactive[i] for i in events]
     cuts = [quantile(tested, share) for share in (0.2, 0.4, 0.6, 0.8)]
     trained = {int(v) for i in split.train for v in (stream.src[i], stream.dst[i])}
     seen = 0
@@ -68,7 +68,7 @@ def test_against_brute_force(holdout: Holdout, batch_size: int) -> None:
 
 
 def test_equal_intervals_stay_in_one_set() -> None:
-    stream = stream_of([(2 * i, 2 * i + 1, i) for i in range(60)], 120)  # everybody appears once
+    stream = stream_of([(2 * i, 2 * i + 1, i) for i in range(60)], 120)  # every node appears once
     split = chronological_split(stream, holdout="paper")
     ones = np.ones(len(split.test), np.float32)
     found = interval_report(stream, split, split.test, LinkScores(ones, 0 * ones), 10)
@@ -78,7 +78,7 @@ def test_equal_intervals_stay_in_one_set() -> None:
     assert found.metrics.inductive["40-60%"] == found.metrics.transductive["0-20%"] == empty
 
 
-def test_the_scores_are_those_of_link_prediction() -> None:
+def test_scores_are_those_of_link_prediction() -> None:
     stream = random_stream(9, events=300, num_nodes=30)
     model, split = case("tgn", shape_of(stream)), chronological_split(stream)
 
@@ -92,7 +92,7 @@ def test_the_scores_are_those_of_link_prediction() -> None:
     assert found.each() != IntervalsTask().measure(context_of(model, stream, 20)).each()
 
 
-def test_lost_scores_are_told() -> None:
+def test_scores_that_are_not_finite_are_refused() -> None:
     stream = random_stream(9, events=100)
     split = chronological_split(stream)
     scores = LinkScores(*np.zeros((2, len(split.test)), np.float32))

@@ -10,7 +10,7 @@ from contig import __version__
 from contig.data.events import EventStream
 from contig.numerics import VERSION
 from contig.runs.config import RunConfig
-from contig.schema import Json, Record, decode, encode, read_versioned
+from contig.schema import Json, Record, decode, encode, read_versioned, rename_key
 from contig.tasks.results import DataFacts
 
 SCHEMA = 1
@@ -63,8 +63,5 @@ def read_manifest(path: Path) -> RunManifest:
 
 
 def upgrade(content: Json) -> Json:
-    """Bring a file written before schemas had versions to the present schema: ``rule`` is now ``holdout``."""
-    train = content.get("train")
-    if not isinstance(train, dict) or "rule" not in train:
-        return content
-    return {**content, "train": {"holdout" if k == "rule" else k: v for k, v in train.items()}}
+    """Upgrade a file written before schemas had versions."""
+    return rename_key(content, "train", "rule", "holdout")

@@ -1,4 +1,4 @@
-"""Average precision and area under the curve, per batch and overall; ranks."""
+"""Average precision and area under the ROC curve, by batch and overall; metrics of ranks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class LinkScores(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """Rows of scores in falling order; equal scores are one step of the curve."""
+    """Rows of scores in descending order; equal scores are one step of the curve."""
 
-    truth: NDArray[np.bool_]  # [rows, scores] whether it is a link
-    first: NDArray[np.int64]  # [rows, scores] where the scores equal to it begin
+    truth: NDArray[np.bool_]  # [rows, scores] whether it is a positive
+    first: NDArray[np.int64]  # [rows, scores] where the scores equal to it start
     last: NDArray[np.int64]  # and end
 
     @classmethod
@@ -36,23 +36,23 @@ class Ranked(NamedTuple):
         new = np.ones_like(scores, dtype=bool)
         new[:, 1:] = scores[:, 1:] != scores[:, :-1]
         first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
-        ends = np.roll(new, -1, axis=1)  # the first score is new, so the last one ends
+        ends = np.roll(new, -1, axis=1)  # the first score is new, so rolling marks the last one as an end
         last = np.minimum.accumulate(np.where(ends, place, scores.shape[1])[:, ::-1], axis=1)[:, ::-1]
         return cls(order < positive.shape[1], first, last)
 
 
 def average_precision(positive: Scores, negative: Scores) -> float:
-    """AP of scores against the truth that the first are links and the second are not."""
+    """Return the AP of the scores of positives and negatives."""
     return float(_precisions(positive.reshape(1, -1), negative.reshape(1, -1))[0])
 
 
 def area_under_curve(positive: Scores, negative: Scores) -> float:
-    """ROC AUC of the same: how often a link is above what is none, a tie counting half."""
+    """Return the ROC AUC: how often a positive is above a negative; a tie counts half."""
     return float(_areas(positive.reshape(1, -1), negative.reshape(1, -1))[0])
 
 
 def _precisions(positive: Scores, negative: Scores) -> Floats:
-    """AP of each row of ``[rows, n]`` and ``[rows, m]``."""
+    """Return the AP of each row of ``[rows, n]`` and ``[rows, m]``."""
     truth, _, last = Ranked.of(positive, negative)
     found = np.take_along_axis(truth.cumsum(axis=1), last, axis=1)
     mean: Floats = np.mean(found / (last + 1), axis=1, where=truth)
@@ -61,14 +61,14 @@ def _precisions(positive: Scores, negative: Scores) -> Floats:
 
 def _areas(positive: Scores, negative: Scores) -> Floats:
     truth, first, last = Ranked.of(positive, negative)
-    links, others = positive.shape[1], negative.shape[1]
-    above = np.sum((first + last) / 2, axis=1, where=truth) - links * (links - 1) / 2
-    area: Floats = 1 - above / (links * others)
+    positives, negatives = positive.shape[1], negative.shape[1]
+    above = np.sum((first + last) / 2, axis=1, where=truth) - positives * (positives - 1) / 2
+    area: Floats = 1 - above / (positives * negatives)
     return area
 
 
 def _by_batch(scores: Scores, size: int) -> list[Scores]:
-    """The scores of ``size`` events in each row, and those of the last shorter batch."""
+    """Arrange scores in rows of ``size`` events, and those of the last, shorter batch apart."""
     count, rest = divmod(len(scores), size)
     parts = [scores[: count * size].reshape(count, -1)] if count else []
     return [*parts, scores[count * size :].reshape(1, -1)] if rest else parts

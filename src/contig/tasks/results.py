@@ -1,6 +1,6 @@
-"""What tasks measure: the schema of their results, in Python and in JSON.
+"""The schema of results, in Python and in JSON: what all tasks share.
 
-A selection of events without an event has no metrics: they are NaN here, and their keys are left out of JSON.
+The metrics of a selection without events are NaN, and their keys are absent from JSON.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from math import nan
 from typing import Any, Generic, Self, TypeVar
 
 from contig.data.splits import Holdout
-from contig.schema import Json, Record, encode, inlined, stored_as
+from contig.schema import Json, Record, encode, inlined, rename_key, stored_as
 
 SCHEMA = 1
 
@@ -49,8 +49,8 @@ class Selections(Record, Generic[M]):
     """The metrics of every selection of events.
 
     ``transductive`` are all events under ``holdout=tgn`` and those between nodes seen in training under
-    ``holdout=paper``; ``inductive`` are the events with a new node. The others part all events by how many of
-    their two nodes are new.
+    ``holdout=paper``; ``inductive`` are the events with a new node. The other three divide all events by how
+    many of their two nodes are new.
     """
 
     transductive: M
@@ -79,7 +79,7 @@ class Protocol(Record):
 
     @classmethod
     def of(cls, task: str, holdout: Holdout, *, inductive: bool, **details: Any) -> Self:
-        """The protocol of a task for a model that is ``inductive`` or not; ``details`` are the task's own."""
+        """Describe a task for a model that is ``inductive`` or not; ``details`` are fields of a subclass."""
         known = only_known_nodes(holdout, inductive)
         return cls(
             task=task,
@@ -101,7 +101,7 @@ def only_known_nodes(holdout: Holdout, inductive: bool) -> bool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TaskResult(Record):
-    """Base of what a task finds: its metrics, and the protocol by which they were measured."""
+    """Base of all results: a task adds its metrics to the protocol by which they were measured."""
 
     protocol: Protocol
 
@@ -111,7 +111,7 @@ class TaskResult(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DataFacts(Record):
-    """The events of a run: where they come from, and how many they are."""
+    """The events of a run: their origin and their number."""
 
     origin: str
     events: int
@@ -120,7 +120,7 @@ class DataFacts(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunFacts(Record):
-    """What a reader must know of a run to compare its numbers with others."""
+    """What a reader must know about a run to compare its numbers with others."""
 
     contig: str  # the version that measured
     model: str
@@ -142,8 +142,5 @@ class Evaluation(Record, Generic[R]):
 
 
 def upgrade(content: Json) -> Json:
-    """Bring a result written before schemas had versions to the present one."""
-    protocol = content.get("protocol")
-    if not isinstance(protocol, dict) or "rule" not in protocol:
-        return content
-    return {**content, "protocol": {"holdout" if k == "rule" else k: v for k, v in protocol.items()}}
+    """Upgrade a result written before schemas had versions."""
+    return rename_key(content, "protocol", "rule", "holdout")
