@@ -54,7 +54,7 @@ class Pair(NamedTuple):
     """A number with its standard deviation, and that of the paper; missing ones are NaN."""
 
     name: str
-    here: float
+    ours: float
     std: float
     paper: float
     paper_std: float
@@ -137,8 +137,8 @@ def _draw_panel(axes: Axes, panel: Panel, styles: Mapping[str, Mapping[str, Any]
 
 
 PAIR_STYLES: dict[str, dict[str, Any]] = {
-    "here": {"marker": "o", "color": COLORS[0], "markersize": 7},
-    "the paper": {"marker": "o", "color": INK, "markerfacecolor": "none", "markersize": 7},
+    "ours": {"marker": "o", "color": COLORS[0], "markersize": 7},
+    "paper": {"marker": "o", "color": INK, "markerfacecolor": "none", "markersize": 7},
 }
 
 
@@ -160,10 +160,10 @@ def pairs(
 
 def _draw_pairs(axes: Axes, group: Sequence[Pair]) -> None:
     for row, pair in enumerate(group):
-        known = [x for x in (pair.here, pair.paper) if not math.isnan(x)]
+        known = [x for x in (pair.ours, pair.paper) if not math.isnan(x)]
         if len(known) == 2:
             axes.plot(known, [row, row], color=GRID, linewidth=5, zorder=1)
-        for name, x, std in (("the paper", pair.paper, pair.paper_std), ("here", pair.here, pair.std)):
+        for name, x, std in (("paper", pair.paper, pair.paper_std), ("ours", pair.ours, pair.std)):
             if not math.isnan(x):
                 bar = None if math.isnan(std) else std
                 axes.errorbar(x, row, xerr=bar, elinewidth=1.1, capsize=2.0, zorder=3, **PAIR_STYLES[name])

@@ -14,8 +14,8 @@ def as_markdown(sheet: Sheet) -> str:
     parts = [f"# {sheet.title}\n"] + ([f"\n**{sheet.warning}**\n"] if sheet.warning else [])
     for layout in sheet.layouts:
         side = "---" if layout.prose else "---:"
-        rule = ["---", *[side] * (len(layout.header) - 1)]
-        parts += [f"\n## {layout.title}\n\n", _row(layout.header), _row(rule)]
+        separator = ["---", *[side] * (len(layout.header) - 1)]
+        parts += [f"\n## {layout.title}\n\n", _row(layout.header), _row(separator)]
         parts += [_row([row.full_label, *map(_cell, row.cells)]) for row in layout.rows]
     bold = [BOLD] if any("best" in layout.styles for layout in sheet.layouts) else []
     return "".join([*parts, *(f"\n{note}\n" for note in (*sheet.notes, *bold))])
