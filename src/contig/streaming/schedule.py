@@ -24,10 +24,10 @@ class Step(NamedTuple):
 
 
 def schedule(times: Array, batch_size: int) -> list[Step]:
-    """Cut events into batches such that no state knows an event of the time it is asked about.
+    """Cut events into batches such that a batch is scored by a state that knows earlier times only.
 
-    Where a batch ends between events of one time, those events are scored in order but observed only once
-    time has moved on. The last batch observes everything that is left.
+    Where a batch ends inside a tie, the tied events are scored in order but observed only before a batch that
+    starts at a later time. The last batch observes everything that is left.
     """
     check_batch_size(batch_size)
     if not len(times):

@@ -25,7 +25,7 @@ Progress = Callable[[int], None]  # takes the number of events just done
 
 
 def no_progress(events: int) -> None:
-    """Report to nobody."""
+    """Ignore progress."""
 
 
 class Walker:

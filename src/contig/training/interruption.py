@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was asked to stop; everything done so far is in the checkpoint."""
+    """Training was stopped on request; everything done so far is in the checkpoint."""
 
 
 @contextmanager
@@ -35,6 +35,6 @@ def stop_requests() -> Iterator[threading.Event]:
 
 
 def raise_if_requested(stop: threading.Event) -> None:
-    """Stop here if somebody asked for it."""
+    """Raise ``Interrupted`` if a stop was requested."""
     if stop.is_set():
         raise Interrupted
