@@ -121,11 +121,11 @@ def test_recommend_table(labelled: Path) -> None:
 def test_intervals_table(labelled: Path) -> None:
     found = Run.open(labelled).evaluate("intervals").result
     answer = Answer("evaluate", labelled, "--task", "intervals")
-    assert "model up to AP AUC events new AP new AUC new" in answer.words
+    assert "Test, % up to AP AUC events new AP new AUC new" in answer.words
     for name, span in found.intervals.items():
         seen = found.transductive[name]
         cells = f"{100 * seen.ap:.2f} {100 * seen.auc:.2f} {seen.events}"
-        assert f"{name} contig {span[1]:,.0f} {cells} " in answer.words
+        assert f"{name} {span[1]:,.0f} {cells} " in answer.words
 
 
 def test_classify_table(labelled: Path) -> None:
@@ -154,9 +154,11 @@ def test_missing_values_are_dashes() -> None:
         new_new=empty,
     )
     assert IntervalsTask.table({"m": result}).rows[:2] == (
-        ("0-20%", "m", "0.25", "50.00", "25.00", "3", "-", "-", "0"),
-        ("20-40%", "m", "-", "-", "-", "0", "-", "-", "0"),
+        ("0-20%", "0.25", "50.00", "25.00", "3", "-", "-", "0"),
+        ("20-40%", "-", "-", "-", "0", "-", "-", "0"),
     )
+    both = IntervalsTask.table({"m": result, "n": result}).rows
+    assert [row[0] for row in both[4:6]] == ["80-100%, m", "0-20%, n"]
 
 
 def test_names_are_on_the_left_and_never_markup() -> None:

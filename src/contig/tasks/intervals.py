@@ -113,9 +113,15 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
     @classmethod
     def table(cls, results: Mapping[str, IntervalResult]) -> ResultTable:
         kinds = dict.fromkeys(result.protocol.negatives for result in results.values())
+        alone = len(results) == 1  # without the name of the model the table fits 80 columns
         return ResultTable(
-            headings=("Test, %", "model", "up to", "AP", "AUC", "events", "new AP", "new AUC", "new"),
-            rows=tuple(_row(name, model, result) for model, result in results.items() for name in SETS),
+            headings=("Test, %", "up to", "AP", "AUC", "events", "new AP", "new AUC", "new"),
+            rows=tuple(
+                _row(name if alone else f"{name}, {model}", result, name)
+                for model, result in results.items()
+                for name in SETS
+            ),
+            names=1,
             notes=(
                 "sets: by the time since the source last appeared (0 for the first time)",
                 "up to: the longest such time in the set, in the stream's unit",
@@ -125,10 +131,10 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
         )
 
 
-def _row(name: str, model: str, result: IntervalResult) -> tuple[str, ...]:
+def _row(heading: str, result: IntervalResult, name: str) -> tuple[str, ...]:
     span = result.intervals[name]
     cells = [cell for s in SELECTIONS for cell in _cells(getattr(result, s)[name])]
-    return (name, model, "-" if span is None else _amount(span[1]), *cells)
+    return (heading, "-" if span is None else _amount(span[1]), *cells)
 
 
 def _cells(metrics: LinkMetrics) -> tuple[str, ...]:
