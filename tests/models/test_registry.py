@@ -137,9 +137,10 @@ class Undecided:
     ("attributes", "problem"),
     [
         ({"embed": Model.embed}, "is abstract; implement embed"),
-        ({"name": ""}, "give it a class attribute name"),
-        ({"name": "a:b"}, "give it a class attribute name"),
-        ({"name": 3}, "give it a class attribute name"),
+        ({"name": ""}, "give it a class attribute 'name'"),
+        ({"name": "a:b"}, "give it a class attribute 'name'"),
+        ({"name": "runs/mine"}, "give it a class attribute 'name'"),
+        ({"name": 3}, "give it a class attribute 'name'"),
         ({"options": dict}, "class attribute 'options', a dataclass"),
         ({"options": NoOptions()}, "class attribute 'options', a dataclass"),
         ({"options": Undecided}, "every option needs a default, and dim of Undecided has none"),
@@ -169,7 +170,9 @@ def test_an_instance_is_refused() -> None:
 def test_an_option_may_not_hide_one_of_fit(name: str) -> None:
     options = make_dataclass("Options", [(name, int, 3)])
     contig.register_model(type("Clash", (Constant,), {"options": options}))
-    with pytest.raises(ConfigError, match=f"constant: the name of its option {name} is taken"):
+    with pytest.raises(
+        ConfigError, match=f"constant: its option {name} has the name of another option of fit"
+    ):
         RunConfig.of("constant")
 
 

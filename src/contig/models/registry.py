@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import logging
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
@@ -52,8 +53,8 @@ def _problem(kind: type[Model]) -> str | None:
     name, options = getattr(kind, "name", None), getattr(kind, "options", None)
     if missing := sorted(getattr(kind, "__abstractmethods__", ())):
         return f"it is abstract; implement {', '.join(missing)}"
-    if not isinstance(name, str) or not name.strip() or ":" in name:
-        return 'give it a class attribute name, such as name = "mymodel" (without a colon)'
+    if not isinstance(name, str) or not re.fullmatch(r"[\w.+-]+", name):  # it becomes part of a folder's name
+        return "give it a class attribute 'name', a single word such as name = \"mymodel\""
     if not isinstance(options, type) or not dataclasses.is_dataclass(options):
         return "give it a class attribute 'options', a dataclass whose fields are made by contig.option"
     if without := [field.name for field in dataclasses.fields(options) if _has_no_default(field)]:

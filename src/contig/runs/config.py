@@ -39,7 +39,7 @@ class RunConfig:
         theirs = {f.name for f in fields(options)}
         if taken := sorted(theirs & (ours | {f.name for f in fields(ReadOptions)})):
             raise ConfigError(
-                f"{model}: the name of its option {taken[0]} is taken by another option of fit."
+                f"{model}: its option {taken[0]} has the name of another option of fit; rename it."
             )
         given = dict(settings or {})
         for name in given:
