@@ -109,7 +109,7 @@ def test_broken_recipes_are_refused(text: str, message: str, here: Path) -> None
         (["--compare", "edgebnk"], "Unknown heuristic 'edgebnk'. Did you mean 'edgebank'?"),
         (["--device", "abacus"], "device='abacus'"),
         (["--epochs", "0"], "epochs=0"),
-        (["--config", "gone.json"], "gone.json: there is no such recipe"),
+        (["--config", "gone.json"], "gone.json: no such recipe"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(
