@@ -38,6 +38,7 @@ from contig.training.fit import Interrupted, fit, resume
 from contig.training.preparation import prepare
 from contig.training.session import Session
 
+ROOT = Path(__file__).resolve().parents[2]
 EPOCHS = 3
 
 
@@ -367,10 +368,9 @@ with fast_training():
 def test_kill_9(reference: Path, tmp_path: Path) -> None:
     """A process that is killed while it writes a checkpoint of the second epoch."""
     out = tmp_path / "run"
-    program = KILLED.format(
-        writes=STEPS + 2 + 5, out=out, epochs=EPOCHS
-    )  # best.pt and the epoch's end write too
-    paths = [str(Path(path).resolve()) for path in ("src", "tests")]
+    first_epoch = STEPS + 2  # a checkpoint per step and one at the end, and the best epoch
+    program = KILLED.format(writes=first_epoch + 5, out=out, epochs=EPOCHS)
+    paths = [str(ROOT / folder) for folder in ("src", "tests")]
     process = subprocess.run(
         [sys.executable, "-c", program],
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
