@@ -84,6 +84,32 @@ def test_a_failure_has_a_reason_and_the_slot_stays_usable(
 
 
 @POSIX
+def test_a_worker_that_dies_while_idle_is_replaced(pool: WorkerPool, run: Run) -> None:
+    run(calls.print_in_many_ways)
+    worker = pool._workers[0]
+    assert worker is not None
+    worker.process.kill()
+    worker.process.join()
+    assert run(calls.print_in_many_ways)[1] is None
+    assert pool._workers[0] is not worker
+
+
+@POSIX
+def test_a_worker_that_dies_while_it_is_given_work_is_replaced(
+    pool: WorkerPool, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process may die after it was found alive."""
+    run(calls.print_in_many_ways)
+    worker = pool._workers[0]
+    assert worker is not None
+    worker.process.kill()
+    worker.process.join()
+    monkeypatch.setattr(type(worker), "alive", True)
+    assert run(calls.print_in_many_ways)[1] is None
+    assert pool._workers[0] is not worker
+
+
+@POSIX
 def test_a_worker_that_dies_fails_only_its_own_work(tmp_path: Path) -> None:
     os.mkfifo(pipe := tmp_path / "pipe")
     with WorkerPool(2) as pool:

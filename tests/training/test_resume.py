@@ -149,6 +149,24 @@ def test_a_second_request_stops_at_once(
     assert identical_runs(tmp_path / "run", reference)
 
 
+def test_a_repeated_sigterm_is_one_request(
+    stream: EventStream, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process manager and a parent process may both send one."""
+
+    def terminate_twice() -> None:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "train_step", after_call(12, Session.train_step, terminate_twice))
+        with pytest.raises(Interrupted):
+            train(stream, tmp_path / "run")
+    assert load_saved(tmp_path / "run", "checkpoint.pt")["progress"]["step"] > 0
+    resume(tmp_path / "run", show=False)
+    assert identical_runs(tmp_path / "run", reference)
+
+
 def test_the_signal_handlers_of_the_caller_are_restored(stream: EventStream, tmp_path: Path) -> None:
     before = [signal.getsignal(name) for name in (signal.SIGINT, signal.SIGTERM)]
     train(stream, tmp_path / "run", epochs=1)

@@ -177,7 +177,8 @@ def collect(jobs: Sequence[Job], failures: Sequence[Failure[Job]] = ()) -> list[
     for name in dict.fromkeys(job.recipe.name for job in jobs):
         ours = [job for job in jobs if job.recipe.name == name]
         results = tuple(job.metrics() for job in ours if job.done)
-        failed = tuple(failure for failure in failures if failure.job in ours)
+        folders = {job.folder for job in ours}
+        failed = tuple(failure for failure in failures if failure.job.folder in folders)
         if results or failed:
             rows.append(Row(ours[0].recipe, results, failed))
     return rows

@@ -59,13 +59,18 @@ def perform(work: Runnable, device: str) -> str | None:
             return INTERRUPTED
         except ContigError as error:
             traceback.print_exc()
-            return str(error)
+            return _first_line(str(error))
         except Exception as error:
             traceback.print_exc()
-            return f"{type(error).__name__}: {error}"
+            return _first_line(f"{type(error).__name__}: {error}")
         finally:
             _release_memory()
     return None
+
+
+def _first_line(reason: str) -> str:
+    """Shorten a reason to one line; the log has all of it."""
+    return reason.strip().partition("\n")[0]
 
 
 # --- when the process starts -------------------------------------------------------------------------------

@@ -34,8 +34,17 @@ class WorkerPool:
         """Start ``work`` in an idle slot."""
         worker = self._workers[slot]
         if worker is None or not worker.alive:
-            worker = self._workers[slot] = _Worker(self._threads)
-        worker.start(work, device)
+            worker = self._replace(slot)
+        try:
+            worker.start(work, device)
+        except OSError:  # it died while idle
+            self._replace(slot).start(work, device)
+
+    def _replace(self, slot: int) -> _Worker:
+        if (worker := self._workers[slot]) is not None:
+            worker.kill()
+        worker = self._workers[slot] = _Worker(self._threads)
+        return worker
 
     def wait(self) -> list[tuple[int, str | None]]:
         """Block until work ends; return the slots it ran in, and why it failed (or None)."""
@@ -56,7 +65,7 @@ class WorkerPool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End all workers; work under way is asked to save a checkpoint and stop."""
+        """End all workers; running work saves a checkpoint first."""
         _stop([worker for worker in self._workers if worker is not None])
 
 
@@ -76,8 +85,8 @@ class _Worker:
         return self.process.is_alive()
 
     def start(self, work: Runnable, device: str) -> None:
+        self.busy = True  # first, so that an interruption in between does not take it for idle
         self.connection.send((work, device))
-        self.busy = True
 
     def result(self) -> str | None:
         """The reason that the process sent, or how it died."""

@@ -71,6 +71,8 @@ class RunFolder:
         """Remove the results of an earlier end, which do not fit a training that continues."""
         for name in ("metrics.json", "serving.pt"):
             (self.path / name).unlink(missing_ok=True)
+        for evaluation in (self.path / "evaluations").glob("*.json"):
+            evaluation.unlink()
 
     # -- the files -------------------------------------------------------------------------------
 

@@ -86,7 +86,9 @@ class Protocol(Record):
             split="70/15/15 by time quantile",
             holdout=holdout,
             transductive="events between nodes seen in training" if known else "all events",
-            inductive="events with a new node" if inductive else "not measured: the model knows no new nodes",
+            inductive="events with a new node"
+            if inductive
+            else "not measured: the model cannot score unseen nodes",
             **details,
         )
 

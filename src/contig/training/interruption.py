@@ -14,11 +14,14 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def stop_requests() -> Iterator[threading.Event]:
-    """Turn Ctrl-C and SIGTERM into a flag to check between steps; a second one stops at once."""
+    """Turn Ctrl-C and SIGTERM into a flag to check between steps; a second Ctrl-C stops at once.
+
+    A repeated SIGTERM changes nothing: process managers and parent processes may both send one.
+    """
     stop = threading.Event()
 
     def request(number: int, frame: object) -> None:
-        if stop.is_set():
+        if stop.is_set() and number == signal.SIGINT:
             raise KeyboardInterrupt
         stop.set()
 

@@ -22,7 +22,7 @@ class WindowOptions:
 
     window: float | None = option(
         None,
-        "how long an event counts, in the stream's time unit; by default for ever",
+        "how long an event counts, in the stream's time unit; unlimited by default",
         above=0,
         below=math.inf,
     )
