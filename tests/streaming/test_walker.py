@@ -1,8 +1,7 @@
-"""Walks, replays and playbacks against plain loops over lists of events."""
+"""Walks and replays against plain loops over lists of events."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,77 +9,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.problems import case, random_stream, shape_of, stream_of
-from torch import Tensor, nn
+from support.ledger import NODES, Ledger, accounts_after, batches_of, stream_at
+from support.problems import case, random_stream, shape_of
+from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.history import History
 from contig.layers import unique
-from contig.models import EventBatch, Model, NodeState
-from contig.streaming.playback import Playback
+from contig.models import EventBatch
 from contig.streaming.walker import Walker, replay
 
-NODES = 5
 TIMES = st.lists(st.integers(0, 9), min_size=1, max_size=24).map(sorted)
 SIZES = st.integers(1, 7)
 many = settings(max_examples=40, deadline=None)
-
-
-# -- a model whose state shows in which batches it was updated, and the same in plain Python ---------------
-
-
-class Ledger(Model):
-    """A node's state folds in every batch that mentions it, so that other batches lead to another state."""
-
-    name = "ledger"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.zeros((), dtype=torch.float64))
-        self.log: list[tuple[str, Any]] = []
-
-    def blank(self) -> dict[str, Tensor]:
-        return {"account": torch.tensor(1), "weight": torch.tensor(-1.0, dtype=torch.float64)}
-
-    def embed(self, *_: Any) -> Tensor:
-        raise NotImplementedError
-
-    def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
-        assert not torch.is_grad_enabled()
-        self.log.append(("observe", batch.event.tolist()))
-        for node in {*batch.src.tolist(), *batch.dst.tolist()}:
-            events = batch.event[(batch.src == node) | (batch.dst == node)].unique()  # repeats count once
-            state["account"][node] = (7 * state["account"][node] + (events + 1).sum()) % 10_007
-            state["weight"][node] = self.weight
-
-
-def accounts_after(stream: EventStream, batches: Sequence[Sequence[int]]) -> list[int]:
-    """The accounts of all nodes once these batches of events were observed."""
-    accounts = [1] * NODES
-    for batch in batches:
-        for node in range(NODES):
-            involved = [e for e in batch if node in (stream.src[e], stream.dst[e])]
-            if involved:
-                accounts[node] = (7 * accounts[node] + sum(e + 1 for e in involved)) % 10_007
-    return accounts
-
-
-def batches_of(stream: EventStream, events: Sequence[int], size: int) -> list[tuple[list[int], list[int]]]:
-    """Per batch the events to read and then to observe: all that lie strictly before the next batch."""
-    found, waiting = [], []
-    for first in range(0, len(events), size):
-        batch = list(events[first : first + size])
-        waiting += batch
-        following = events[first + size :]
-        ready = [e for e in waiting if not len(following) or stream.t[e] < stream.t[following[0]]]
-        waiting = [e for e in waiting if e not in ready]
-        found.append((batch, ready))
-    return found
-
-
-def stream_at(times: Sequence[int]) -> EventStream:
-    """Events at these times between nodes that repeat in no simple rhythm."""
-    return stream_of([(i * i % NODES, (3 * i + 1) % NODES, t) for i, t in enumerate(times)], NODES)
 
 
 def walker_over(stream: EventStream, size: int, read: Any = None, learn: Any = None) -> Walker:
@@ -231,44 +172,6 @@ def test_a_replay_is_a_walk_that_reads_nothing(times: list[int], size: int, data
     assert model.log == walker.model.log
     assert sum(progress) == len(chosen)
     assert not (chosen and model.training)
-
-
-# -- playback ----------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=25, deadline=None)
-@given(TIMES, SIZES, st.randoms(use_true_random=False))
-def test_a_playback_is_a_fresh_replay_up_to_any_time(times: list[int], size: int, random: Any) -> None:
-    """At every time, between any two, before all and after all; forward, backward and to and fro."""
-    stream = stream_at(times)
-    history = History.from_stream(stream)
-    moments = [when / 2 for when in range(-2, 2 * times[-1] + 4)]
-    expected = {}
-    for when in moments:
-        before = [e for e, t in enumerate(times) if t < when]
-        model = Ledger()
-        fresh = model.new_state(NODES)
-        replay(model, fresh, history, np.array(before, dtype=np.int64), size)
-        by_hand = accounts_after(stream, [ready for _, ready in batches_of(stream, before, size)])
-        assert fresh["account"].tolist() == by_hand
-        expected[when] = (by_hand, len(before))
-    playback = Playback(Ledger(), history, NODES, size)
-    for order in (moments, moments[::-1], random.sample(moments, len(moments))):
-        for when in order:
-            found = playback.at(torch.tensor(when, dtype=torch.float64))
-            assert (found["account"].tolist(), found.position) == expected[when], when
-
-
-def test_going_forward_observes_each_batch_once() -> None:
-    """Only the part of a batch that lies before a requested time is observed again later."""
-    model = Ledger()
-    playback = Playback(model, History.from_stream(stream_at(range(9))), NODES, 3)
-    for when in (1, 2, 4, 9, 9):
-        playback.at(torch.tensor(when))
-    assert [events for _, events in model.log] == [[0], [0, 1], [0, 1, 2], [3], [3, 4, 5], [6, 7, 8]]
-    model.log.clear()
-    playback.at(torch.tensor(3))  # back: from the beginning
-    assert [events for _, events in model.log] == [[0, 1, 2]]
 
 
 # -- regular and irregular batches -------------------------------------------------------------------------
