@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,8 +48,8 @@ def test_a_taken_name_is_not_overwritten_by_accident(shapes: Registry[Any]) -> N
     ("name", "problem"),
     [
         ("insied", r"Unknown shape 'insied'. Did you mean 'inside'\?"),
-        ("no.such.module:thing", "cannot be loaded .No module named 'no'"),
-        ("math:nothing", "cannot be loaded .module 'math' has no attribute 'nothing'"),
+        ("no.such.module:thing", "cannot be loaded .ModuleNotFoundError: No module named 'no'"),
+        ("math:nothing", "cannot be loaded .AttributeError: module 'math' has no attribute 'nothing'"),
         ("math:pi", "math:pi is not callable"),
         (":pi", "cannot be loaded"),
     ],
@@ -62,3 +63,23 @@ def test_what_cannot_be_found(shapes: Registry[Any], name: str, problem: str) ->
 def test_what_cannot_be_a_name(shapes: Registry[Any], name: str) -> None:
     with pytest.raises(ConfigError, match="cannot name a shape"):
         shapes.register(name, len)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"), [("def broken(:\n", "SyntaxError"), ("1 / 0\n", "ZeroDivisionError")]
+)
+def test_a_module_that_fails_to_import_is_reported(
+    shapes: Registry[Any], source: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"fails_{reason.lower()}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=rf"cannot be loaded .{reason}"):
+        shapes[f"fails_{reason.lower()}:thing"]
+
+
+def test_the_advice_names_the_function_that_registers(shapes: Registry[Any]) -> None:
+    with pytest.raises(ConfigError, match=r"call contig\.register_shape first"):
+        shapes["round"]
+    files: Registry[Any] = Registry("format", {}, "contig.shapes", function="reader")
+    with pytest.raises(ConfigError, match=r"call contig\.register_reader first"):
+        files["xlsx"]

@@ -18,6 +18,7 @@ class Registry(Generic[T]):
     A name comes from three places: the package itself (``builtin``, as ``"module:attribute"``), a call of
     ``register``, or an installed package's entry point in ``group``. Any other object can be named by its
     path, ``"package.module:attribute"``. ``check`` raises a ``ContigError`` for an object of another kind.
+    ``function`` completes the name of ``contig.register_...`` where that is not the kind.
     """
 
     def __init__(
@@ -26,8 +27,9 @@ class Registry(Generic[T]):
         builtin: dict[str, str],
         group: str,
         check: Callable[[str, Any], None] = lambda name, found: None,
+        function: str = "",
     ) -> None:
-        self.kind, self.group = kind, group
+        self.kind, self.group, self.function = kind, group, function
         self._builtin, self._check = builtin, check
         self._registered: dict[str, T] = {}
 
@@ -61,7 +63,7 @@ class Registry(Generic[T]):
             return self._load(name, name)
         raise ConfigError(
             f"{unknown(self.kind, name, self)} For your own, give package.module:attribute or call "
-            f"contig.register_{self.kind} first."
+            f"contig.register_{self.function or self.kind} first."
         )
 
     def _plugins(self) -> dict[str, EntryPoint]:
@@ -71,9 +73,10 @@ class Registry(Generic[T]):
         module, _, attribute = path.partition(":")
         try:
             found: T = getattr(import_module(module), attribute)
-        except (ImportError, AttributeError, ValueError) as error:
+        except Exception as error:  # whatever a module does when it is imported
+            reason = f"{type(error).__name__}: {error}"
             raise ConfigError(
-                f"The {self.kind} {name!r} cannot be loaded ({error}); expected package.module:attribute, "
+                f"The {self.kind} {name!r} cannot be loaded ({reason}); expected package.module:attribute, "
                 "importable from here."
             ) from error
         if path not in self._builtin.values():

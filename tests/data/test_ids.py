@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -55,6 +57,15 @@ def test_find_in_one_space_of_ids() -> None:
         ids.find("zed")
     with pytest.raises(DataError, match="Node 'x' is not"):
         EventStream.from_arrays([1], [2], [0]).ids.find("x")
+
+
+@pytest.mark.parametrize("label", [1.9, 1.0, True, None, [1]])
+def test_what_is_not_an_id_is_refused(label: Any) -> None:
+    """Rather than truncated to the id of another node."""
+    ids = EventStream.from_arrays([1, 2], [2, 1], [1, 2]).ids
+    assert ids.find(1) == ids.find("1") == ids.find(np.int32(1)) == 0
+    with pytest.raises(DataError, match="is not a node id"):
+        ids.find(label)
 
 
 def test_mixed_integer_and_text_ids_become_text() -> None:

@@ -60,10 +60,29 @@ def test_fingerprints_are_those_of_the_events() -> None:
     assert [(one.data, one.fingerprint) for one in found] == expected
 
 
-@pytest.mark.parametrize("content", [[], {"model": "contig"}, {"data": "mooc", "variants": ["wide"]}])
-def test_a_file_that_is_not_a_recipe(content: Any, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"odd\.json is not a recipe.*write JSON such as"):
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ([], "a recipe must be a JSON object"),
+        ({"model": "contig"}, "the field data must be text"),
+        ({"data": 3}, "the field data must be text"),
+        ({"data": "mooc", "model": 5}, "the field model must be text"),
+        ({"data": "mooc", "modle": "tgn"}, "Unknown field 'modle'. Did you mean 'model'"),
+        ({"data": "mooc", "settings": [1]}, "the field settings must be a JSON object"),
+        ({"data": "mooc", "variants": ["wide"]}, "the field variants must be a JSON object"),
+        ({"data": "mooc", "variants": {"wide": 9}}, "the variant wide must be a JSON object"),
+    ],
+)
+def test_a_file_that_is_not_a_recipe(content: Any, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=rf"odd\.json is not a recipe .{reason}.*write JSON such as"):
         read_recipes(write(tmp_path / "odd.json", content))
+
+
+def test_a_file_that_cannot_be_read_as_text(tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_bytes(b"\xff\xfe{")
+    for path in (tmp_path, tmp_path / "odd.json"):
+        with pytest.raises(ConfigError, match="is not a recipe"):
+            read_recipes(path)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from contig.kernels.devices import hardware
 from contig.models import EventBatch, NodeState
 from contig.runs.run import Run
 from contig.tasks import label_decoding
+from contig.tasks.link import LinkTask
 from contig.tasks.link_scoring import evaluation_negatives
 from contig.tasks.ranking import Ranker
 from contig.tasks.recommend import recommend_report
@@ -187,3 +188,11 @@ def test_a_task_can_be_passed_as_an_object(run: Run) -> None:
     assert found.facts == run.metrics.facts
     with pytest.raises(ConfigError, match="Set the option power when you create the task share"):
         run.evaluate(ShareTask(), power=2)  # type: ignore[call-overload]
+
+
+def test_a_task_is_given_by_name_by_class_or_as_an_object(run: Run) -> None:
+    expected = run.evaluate("link", negatives="historical").result
+    assert run.evaluate(LinkTask, negatives="historical").result == expected
+    assert run.evaluate(LinkTask.of(negatives="historical")).result == expected
+    with pytest.raises(ConfigError, match="task=5: expected the name of a task"):
+        run.evaluate(5)  # type: ignore[call-overload]

@@ -175,6 +175,8 @@ def _check_heuristics(names: Sequence[str]) -> Sequence[str]:
     from contig.errors import unknown
     from contig.models import model_class, model_names
 
+    if not names:
+        return names  # without loading any model: an installed plugin may be broken
     models = model_names()
     heuristics = [name for name in models if not model_class(name).learns]
     for name in names:

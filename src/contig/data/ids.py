@@ -42,6 +42,9 @@ class NodeIds:
 
         ``side`` is needed only if a bipartite stream has the label on both sides.
         """
+        if isinstance(label, bool) or not isinstance(label, str | int | np.integer):
+            raise DataError(f"{label!r} is not a node id; ids are whole numbers or text.")
+        label = label if isinstance(label, str) else int(label)
         found = {
             s: i
             for s in ("src", "dst")
@@ -64,7 +67,7 @@ class NodeIds:
                 label = int(label)
             except ValueError:
                 return None
-        return self._index.get((dst and self.bipartite, label if isinstance(label, str) else int(label)))
+        return self._index.get((dst and self.bipartite, label))
 
     @cached_property
     def _index(self) -> dict[tuple[bool, int | str], int]:

@@ -14,9 +14,10 @@ from typing import Any
 
 from contig.data.datasets import open_stream
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError
+from contig.errors import ConfigError, unknown
 from contig.runs.config import RunConfig
 
+FIELDS = ("data", "model", "settings", "variants")
 PLAIN = "as given"  # the variant of a recipe itself
 
 
@@ -59,7 +60,7 @@ def read_recipes(path: str | Path) -> list[Recipe]:
         return _parse(json.loads(path.read_text("utf-8")), path.stem)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such recipe.") from None
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError) as error:
         raise ConfigError(
             f'{path} is not a recipe ({error}); write JSON such as {{"data": "collegemsg", '
             '"model": "contig", "settings": {"lr": 0.0003}}.'
@@ -67,10 +68,29 @@ def read_recipes(path: str | Path) -> list[Recipe]:
 
 
 def _parse(content: Any, file: str) -> list[Recipe]:
-    settings = dict(content.get("settings", {}))
-    base = Recipe(content["data"], content.get("model", "contig"), settings, file=file)
-    variants = content.get("variants", {}).items()
-    return [base, *(replace(base, settings={**settings, **own}, variant=name) for name, own in variants)]
+    """Make the recipes of a file's content; raise ``ValueError`` for any other content."""
+    _check_object(content, "a recipe")
+    for name in content:
+        if name not in FIELDS:
+            raise ValueError(unknown("field", name, FIELDS).rstrip("."))
+    for name in ("data", "model"):
+        if not isinstance(content.get(name, "contig" if name == "model" else None), str):
+            raise ValueError(f"the field {name} must be text")
+    settings = _check_object(content.get("settings", {}), "the field settings")
+    base = Recipe(content["data"], content.get("model", "contig"), dict(settings), file=file)
+    variants = _check_object(content.get("variants", {}), "the field variants")
+    return [base, *(_variant(base, name, own) for name, own in variants.items())]
+
+
+def _variant(base: Recipe, name: str, own: Any) -> Recipe:
+    changes = _check_object(own, f"the variant {name}")
+    return replace(base, settings={**base.settings, **changes}, variant=name)
+
+
+def _check_object(content: Any, what: str) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise ValueError(f"{what} must be a JSON object")
+    return content
 
 
 def identified(recipes: Iterable[Recipe]) -> list[Recipe]:

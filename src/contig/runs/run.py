@@ -104,10 +104,19 @@ class Run(TrainedModel):
     def evaluate(
         self, task: Task[Any, R], *, batch_size: int | None = ..., show: bool | None = ...
     ) -> Evaluation[R]: ...
+    @overload
+    def evaluate(
+        self,
+        task: type[Task[Any, R]],
+        *,
+        batch_size: int | None = ...,
+        show: bool | None = ...,
+        **options: Any,
+    ) -> Evaluation[R]: ...
 
     def evaluate(
         self,
-        task: str | Task[Any, Any] = "link",
+        task: str | Task[Any, Any] | type[Task[Any, Any]] = "link",
         *,
         batch_size: int | None = None,
         show: bool | None = None,
@@ -121,7 +130,7 @@ class Run(TrainedModel):
           event's time; ``as_of="batch"`` is much faster and ranks at the time of each batch's first event.
         - ``classify``: AUC of the label, over ``seeds`` decoders.
 
-        A task can also be passed as an object, whose options are set. ``batch_size`` is that of the training
+        A task can also be passed as a class, or as an object whose options are set. ``batch_size`` is that of the training
         by default. The run does not change.
         """
         chosen = _task(task, options)
@@ -136,9 +145,15 @@ class Run(TrainedModel):
         return Evaluation(facts=run_facts(self.config, self.stream, data.device, size), result=result)
 
 
-def _task(task: str | Task[Any, Any], options: dict[str, Any]) -> Task[Any, Any]:
+def _task(task: str | Task[Any, Any] | type[Task[Any, Any]], options: dict[str, Any]) -> Task[Any, Any]:
     if isinstance(task, str):
         return task_class(task).of(**options)
+    if isinstance(task, type) and issubclass(task, Task):
+        return task.of(**options)
+    if not isinstance(task, Task):
+        raise ConfigError(
+            f"task={task!r}: expected the name of a task, a subclass of contig.Task or an instance."
+        )
     if options:
         raise ConfigError(f"Set the option {next(iter(options))} when you create the task {task.name}.")
     return task

@@ -34,6 +34,7 @@ READERS: Registry[Reader] = Registry(
     },
     "contig.readers",
     _check,
+    "reader",
 )
 
 
