@@ -130,8 +130,8 @@ class Run(TrainedModel):
           event's time; ``as_of="batch"`` is much faster and ranks at the time of each batch's first event.
         - ``classify``: AUC of the label, over ``seeds`` decoders.
 
-        A task can also be passed as a class, or as an object whose options are set. ``batch_size`` is that of the training
-        by default. The run does not change.
+        A task can also be passed as a class, or as an object whose options are set. ``batch_size`` is that of
+        the training by default. The run does not change.
         """
         chosen = _task(task, options)
         train = self.config.train
