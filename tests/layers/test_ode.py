@@ -148,7 +148,8 @@ def test_the_path_is_the_matrix_exponential_at_every_point() -> None:
 def test_the_series_equals_dopri5_in_float32(seed: int) -> None:
     ode, initial, coupling = problem(seed, rows=11, dim=6, dtype=torch.float32)
     other, *_ = problem(seed, rows=11, dim=6, dtype=torch.float32, solver="dopri5")
-    torch.testing.assert_close(ode(initial, coupling), other(initial, coupling), rtol=0, atol=1e-5)
+    # The states reach 3, where a dozen float32 sums in another order differ by more than 1e-5.
+    torch.testing.assert_close(ode(initial, coupling), other(initial, coupling), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize(("solver", "order"), [("euler", 1), ("rk4", 4)])
