@@ -74,7 +74,8 @@ class Registry(Generic[T]):
         try:
             found: T = getattr(import_module(module), attribute)
         except Exception as error:  # whatever a module does when it is imported
-            reason = f"{type(error).__name__}: {error}"
+            known = isinstance(error, ImportError | AttributeError | ValueError)
+            reason = str(error) if known else f"{type(error).__name__}: {error}"
             raise ConfigError(
                 f"The {self.kind} {name!r} cannot be loaded ({reason}); expected package.module:attribute, "
                 "importable from here."
