@@ -193,7 +193,7 @@ def test_a_stop_is_granted_during_the_last_walk(
 
 
 def test_the_best_epoch_is_that_of_the_tested_weights(stream: EventStream, tmp_path: Path) -> None:
-    """A run killed between saving best.pt and the checkpoint may have two opinions about its best epoch."""
+    """A kill between saving best.pt and the checkpoint may leave two different best epochs."""
     run = train_tiny(stream, tmp_path / "run", epochs=2)
     best = run.folder.load("best.pt")
     other = 3 - best["epoch"]
