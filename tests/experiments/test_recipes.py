@@ -96,4 +96,5 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 @pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.json")), ids=lambda path: path.stem)
 def test_the_recipes_of_the_repository_are_valid(path: Path) -> None:
     for recipe in read_recipes(path):
-        recipe.config(seed=0)  # rejects unknown options and wrong values
+        config = recipe.config(seed=7)  # rejects unknown options and wrong values
+        assert (config.model, config.train.seed) == (recipe.model, 7)

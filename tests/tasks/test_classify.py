@@ -10,30 +10,19 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from support.evaluation import context_of
+from support.labels import labelled, short_decoders
 from support.problems import case, random_stream, shape_of
 
 from contig.data.events import EventStream
 from contig.data.splits import HOLDOUTS, Holdout, chronological_split
 from contig.errors import ConfigError, DataError, RunError
-from contig.tasks import label_decoding
 from contig.tasks.classify import ClassifyResult, ClassifyTask, LabelMetrics, check_labels, classify_report
 from contig.tasks.context import EvaluationContext
 from contig.tasks.label_decoding import (
     decode_test_events,
 )
 
-
-@pytest.fixture(autouse=True)
-def short_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decoders that take milliseconds."""
-    for name, value in {"STEP_ROWS": 32, "STEPS": 12, "VALIDATIONS": 9, "PATIENCE": 3}.items():
-        monkeypatch.setattr(label_decoding, name, value)
-
-
-def labelled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
-    stream = random_stream(seed, events=events, num_nodes=20)
-    label = (np.random.default_rng(seed).random(events) < share).astype(np.int64)
-    return replace(stream, label=label)
+__all__ = ["short_decoders"]  # a fixture
 
 
 def context(stream: EventStream, name: str = "tgn", batch_size: int = 20) -> EvaluationContext:

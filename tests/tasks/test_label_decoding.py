@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from support.evaluation import context_of
+from support.labels import labelled, short_decoders
 from support.problems import CASES, COUPLED, case, embeds, random_stream, shape_of, with_events
 from torch import Tensor
 
@@ -25,23 +26,13 @@ from contig.tasks.label_decoding import (
     train_decoder,
 )
 
+__all__ = ["short_decoders"]  # a fixture
+
+
 STREAM = random_stream(1, events=30)
 
 
 EMBEDDING = [name for name in CASES if embeds(case(name, shape_of(STREAM)))]
-
-
-@pytest.fixture(autouse=True)
-def short_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Decoders that take milliseconds."""
-    for name, value in {"STEP_ROWS": 32, "STEPS": 12, "VALIDATIONS": 9, "PATIENCE": 3}.items():
-        monkeypatch.setattr(label_decoding, name, value)
-
-
-def labelled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
-    stream = random_stream(seed, events=events, num_nodes=20)
-    label = (np.random.default_rng(seed).random(events) < share).astype(np.int64)
-    return replace(stream, label=label)
 
 
 def context(stream: EventStream, name: str = "tgn", batch_size: int = 20) -> EvaluationContext:
