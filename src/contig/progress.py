@@ -73,7 +73,7 @@ class Task:
         self.bar.update(self.id, advance=events, note=f"{note}  {self.speed():,.0f} events/s".strip())
 
     def speed(self) -> float:
-        """Events per second since the bar was started."""
+        """Return the events per second since the bar was started."""
         return self.events / max(time.perf_counter() - self.started, 1e-9)
 
     def end(self) -> None:

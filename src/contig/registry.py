@@ -48,11 +48,11 @@ class Registry(Generic[T]):
         return name in self._registered or name in self._builtin or name in self._plugins()
 
     def __iter__(self) -> Iterator[str]:
-        """Every name: built-in ones first, in their own order."""
+        """Yield every name: built-in ones first, in their own order."""
         return iter(dict.fromkeys([*self._builtin, *self._registered, *self._plugins()]))
 
     def __getitem__(self, name: str) -> T:
-        """The object of that name, or at that ``package.module:attribute``."""
+        """Return the object of that name, or at that ``package.module:attribute``."""
         if name in self._registered:
             return self._registered[name]
         if name in self._builtin:

@@ -25,7 +25,7 @@ class Record:
     """Base of the records: dataclasses declared with ``frozen=True, kw_only=True, eq=False``."""
 
     def as_dict(self) -> Json:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         return _encode_fields(self)
 
     def __eq__(self, other: object) -> bool:
@@ -36,12 +36,12 @@ class Record:
 
 
 def stored_as(key: str, default: Any = MISSING) -> Any:
-    """A field that is stored under another name, such as one that is not an identifier."""
+    """Declare a field that is stored under another name, such as one that is not an identifier."""
     return field(default=default, metadata={"key": key})
 
 
 def inlined() -> Any:
-    """A field whose own keys are stored in place of it."""
+    """Declare a field whose own keys are stored in place of it."""
     return field(metadata={"inlined": True})
 
 
@@ -49,7 +49,7 @@ def inlined() -> Any:
 
 
 def encode(value: Any) -> Any:
-    """A record, or a collection of them, as plain values for JSON."""
+    """Convert a record, or a collection of them, to plain values for JSON."""
     if is_dataclass(value) and not isinstance(value, type):
         return _encode_fields(value)
     if isinstance(value, Mapping):
@@ -84,7 +84,7 @@ def _key(of: Field[Any]) -> str:
 
 
 def read_versioned(path: Path, version: int, upgrade: Callable[[Json], Json]) -> Json:
-    """The content of a JSON file, brought by ``upgrade`` to the present schema if it states no version."""
+    """Read a JSON file; ``upgrade`` converts content that states no version to the present schema."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -108,7 +108,7 @@ def rename_key(content: Json, section: str, old: str, new: str) -> Json:
 
 
 def decode(kind: type[T], content: Any, source: str | Path) -> T:
-    """The record of type ``kind`` in ``content``; ``source`` names the file in error messages."""
+    """Build the record of type ``kind`` from ``content``; ``source`` names the file in error messages."""
     decoded: T = _Reader(str(source)).read(kind, content, "")
     return decoded
 
@@ -186,14 +186,14 @@ def _kind_of(value: Any) -> str:
 
 
 def _field_types(kind: Any) -> dict[str, Any]:
-    """The types of a dataclass's fields, with the parameters of generic classes filled in."""
+    """Return the types of a dataclass's fields, with the parameters of generic classes filled in."""
     origin = get_origin(kind) or kind
     given = _type_arguments(kind)
     return {name: _filled(hint, given) for name, hint in get_type_hints(origin).items()}
 
 
 def _type_arguments(kind: Any) -> dict[Any, Any]:
-    """What the type variables of a class and of its bases stand for."""
+    """Map the type variables of a class and of its bases to what they stand for."""
     origin = get_origin(kind) or kind
     given = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
     for base in getattr(origin, "__orig_bases__", ()):

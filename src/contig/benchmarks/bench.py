@@ -102,7 +102,7 @@ def run_config(model: str, settings: Settings, **overrides: Any) -> RunConfig:
 
 
 def _within_epoch(settings: Settings, data: PreparedStream) -> Settings:
-    """Where an epoch is too short for the default steps, time its second half."""
+    """Time the second half of an epoch that is too short for the default steps."""
     steps = len(data.split.train) // settings.batch_size
     if settings.last <= steps:
         return settings

@@ -127,7 +127,7 @@ def format_range(low_high: Range | None) -> str:
 
 
 def _columns(row: Measurement) -> tuple[str, ...]:
-    """The columns of ``HEADINGS``."""
+    """Format a measurement as the columns of ``HEADINGS``."""
     figures = format_value(row.ours, row.unit), format_value(row.peer, row.unit), row.peer_name
     ratios = format_ratio(row.ratio), format_range(row.ratio_range)
     return (f"`{row.name}`", row.what, *figures, *ratios, row.note)

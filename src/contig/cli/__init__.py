@@ -87,7 +87,7 @@ def contig(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
 ) -> None:
-    """Learning on temporal interaction graphs, with embeddings that evolve continuously in time."""
+    """Learn on temporal interaction graphs, with node embeddings that evolve continuously in time."""
     ctx.with_resource(console.shown_log())
 
 

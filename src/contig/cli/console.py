@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @cache
 def out() -> Console:
-    """The console for results."""
+    """Return the console for results."""
     from rich.console import Console
 
     return Console(highlight=False)
@@ -27,7 +27,7 @@ def out() -> Console:
 
 @cache
 def err() -> Console:
-    """The console for notices, progress and errors, so that stdout can be piped."""
+    """Return the console for notices, progress and errors, so that stdout can be piped."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False)
@@ -115,7 +115,7 @@ def shown_log() -> Iterator[None]:
 
 
 def examples(*pairs: tuple[str, str]) -> str:
-    """The epilog of a help page: commands to try, each with its purpose."""
+    """Format the epilog of a help page: commands to try, each with its purpose."""
     width = max(len(command) for command, _ in pairs)
     lines = [f"  [cyan]{command:<{width}}[/cyan]  [dim]{purpose}[/dim]" for command, purpose in pairs]
     return "\n".join(["[bold]Examples[/bold]", *lines])

@@ -80,7 +80,7 @@ def _entries(data_dir: Path | None) -> Iterator[_Entry]:
 
 
 def _listing(entries: Sequence[_Entry]) -> Text:
-    """A line of numbers for each dataset, then what and where it is; paths are not wrapped, to be copied."""
+    """List the numbers of each dataset, what it is and where; paths are not wrapped, to be copied."""
     from rich.text import Text
 
     lines = [Text(f"{'name':<12}{'events':>11}{'nodes':>9}{'features':>10}  labels", style="cyan")]

@@ -87,7 +87,7 @@ def embed(
 
 
 def _parse_ids(stream: EventStream, nodes: str | None, side: Side | None) -> list[int | str] | None:
-    """The ids to embed; None is every node."""
+    """Parse the ids to embed; None means every node."""
     labels, is_dst = stream.ids.labels, stream.ids.is_dst
     if nodes is None:
         if side is None or is_dst is None:
@@ -107,7 +107,7 @@ def _parse_ids(stream: EventStream, nodes: str | None, side: Side | None) -> lis
 def _id_columns(
     stream: EventStream, ids: list[int | str] | None, side: Side | None
 ) -> dict[str, NDArray[Any]]:
-    """The ids of the rows and, in a bipartite stream, their sides."""
+    """Return the ids of the rows and, in a bipartite stream, their sides."""
     import numpy as np
 
     known = stream.ids
@@ -220,7 +220,7 @@ def _check_outputs(plot: Path | None, out: Path | None) -> None:
 def _times(
     stream: EventStream, node: int, start: str | None, stop: str | None, points: int
 ) -> NDArray[np.float64]:
-    """The times of a trajectory; by default around the node's last events."""
+    """Return the times of a trajectory, by default around the node's last events."""
     import numpy as np
 
     events = np.unique(stream.t[(stream.src == node) | (stream.dst == node)]).astype(np.float64)
@@ -236,7 +236,7 @@ def _times(
 
 
 def _around_last_events(events: NDArray[np.float64], points: int) -> NDArray[np.float64]:
-    """Times around a node's last events, equally many in a short interval and in a long one.
+    """Choose times around a node's last events, equally many in a short interval and in a long one.
 
     The time of an event and the next possible time are both included, so that jumps are visible.
     """
@@ -272,7 +272,7 @@ def _parse_side(given: str | None) -> Side | None:
 
 
 def _parse_time(option: str, given: str | None, stream: EventStream) -> float | None:
-    """A time in the unit of the stream, from a number or a date."""
+    """Parse a number or a date into the stream's unit of time."""
     from contig.data.clock import parse_time
 
     return None if given is None else parse_time(given, stream.t, f"{option} {given}")

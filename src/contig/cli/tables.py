@@ -50,7 +50,7 @@ class Column(NamedTuple):
         return f"[bold]{text}[/bold]" if self._is_best(row, rivals) else text
 
     def _is_best(self, row: Row, rivals: Sequence[Row]) -> bool:
-        """Whether no rival has a better number as it is printed; a single number is not the best."""
+        """Return whether no rival has a better number as it is printed; a single number is not the best."""
         competing = [one for one in rivals if self.heuristics_compete or one.learns]
         known = [x for one in competing if not isnan(x := self.value(one)[0])]
         if self.best is None or not any(one is row for one in competing) or len(known) < 2:

@@ -136,7 +136,7 @@ def resume(
 def _with_recipe(
     config: Path | None, file: str | None, model: str | None, settings: list[str], **given: int | None
 ) -> tuple[str, str, dict[str, Any]]:
-    """The data, the model and the settings; the recipe's where the command line does not say."""
+    """Return data, model and settings: the recipe's, unless the command line sets them."""
     from contig.experiments.recipes import read_recipes
     from contig.options import parse_settings
 
@@ -150,7 +150,7 @@ def _with_recipe(
 
 
 def _stem(file: str) -> str:
-    """The name of a data file for that of a folder: ``streams/visits.csv.gz`` is ``visits``."""
+    """Return a data file's name without extensions: ``streams/visits.csv.gz`` gives ``visits``."""
     name = Path(file).name.partition(".")[0] or "data"
     return re.sub(r"[^\w-]+", "-", name)
 

@@ -108,7 +108,7 @@ def _resolve(name: str, hint: str = "") -> _Request:
 
 
 def _is_file(source: str | os.PathLike[str]) -> bool:
-    """Whether the user means a file or a directory of files rather than a dataset."""
+    """Return whether the user means a file or a directory of files rather than a dataset."""
     name, path = os.fspath(source), Path(source).expanduser()
     if path.is_file():
         return True

@@ -149,7 +149,7 @@ class EventStream:
         return np.flatnonzero(seen)
 
     def equals(self, other: EventStream) -> bool:
-        """Whether both streams hold the same events: same columns by value, same structure."""
+        """Return whether both streams hold the same events: same columns by value, same structure."""
         return (
             self.num_nodes == other.num_nodes
             and self.bipartite == other.bipartite

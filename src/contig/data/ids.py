@@ -97,7 +97,7 @@ class TextIds:
 def number_nodes(
     src: Ints | TextIds, dst: Ints | TextIds, bipartite: bool | None
 ) -> tuple[NodeIds, Ints, Ints]:
-    """Number the nodes by their sorted labels; in a bipartite stream sources come first.
+    """Assign node numbers in the order of the labels; in a bipartite stream sources come first.
 
     Integers become text where the other column is text. ``bipartite=None`` means bipartite if no node is
     on both sides.

@@ -159,7 +159,7 @@ def _layout(rng: np.random.Generator, events: int, sources: int, activity: float
 
 
 def _times(rng: np.random.Generator, layout: _Layout, span: float, silence: float) -> Ints:
-    """Whole seconds; a source whose gaps add up to more than its lifetime has them all shrunk alike."""
+    """Draw times in whole seconds; gaps that add up to more than their source's lifetime are shrunk alike."""
     events, users = len(layout.user), len(layout.counts)
     gaps = rng.lognormal(math.log(PAUSE_MEDIAN), PAUSE_SPREAD, events)
     between = np.flatnonzero(layout.session_starts)
@@ -187,7 +187,7 @@ def _last_session(layout: _Layout) -> Flags:
 def _topics(
     rng: np.random.Generator, layout: _Layout, topics: int, drift: float, dropping_out: Flags
 ) -> Ints:
-    """The source's interest at each event: drawn anew at its first, and when it drifts or drops out."""
+    """Draw the source's interest at each event: anew at its first, and when it drifts or drops out."""
     events = len(layout.user)
     anew = layout.session_starts & ((rng.random(events) < drift) | dropping_out)
     anew[layout.first] = True
@@ -196,7 +196,7 @@ def _topics(
 
 
 def _parents(rng: np.random.Generator, layout: _Layout, repeat: float, dropping_out: Flags) -> Ints:
-    """For each event the earlier event of its source whose partner it takes; itself when fresh."""
+    """Choose the earlier event of its source whose partner each event repeats; itself when it is fresh."""
     events = len(layout.user)
     position = np.arange(events) - np.repeat(layout.first, layout.counts)
     fresh = (rng.random(events) >= repeat) | dropping_out
@@ -213,7 +213,7 @@ def _parents(rng: np.random.Generator, layout: _Layout, repeat: float, dropping_
 
 
 def _items(rng: np.random.Generator, topic: Ints, topics: int, destinations: int, popularity: float) -> Ints:
-    """A destination of each given topic; topic k owns the items k, k + topics, k + 2 topics, ..."""
+    """Draw a destination of each given topic; topic k owns the items k, k + topics, k + 2 topics, ..."""
     sizes = (destinations - 1 - np.arange(topics)) // topics + 1
     reach = np.cumsum(_zipf(int(sizes.max()), popularity))
     draw = rng.random(len(topic)) * reach[sizes - 1][topic]

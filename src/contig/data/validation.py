@@ -105,7 +105,7 @@ def no_events(origin: object) -> DataError:
 
 
 def validate_ids(column: Column) -> Ints | TextIds:
-    """Ids are whole numbers that fit int64, or text that is neither empty nor contains NUL."""
+    """Validate ids: whole numbers that fit int64, or text that is neither empty nor contains NUL."""
     column.reject_missing("id")
     kind = column.values.type
     if is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
@@ -135,7 +135,7 @@ def _text_ids(column: Column) -> TextIds:
 
 
 def validate_times(column: Column) -> Array:
-    """Times are finite numbers (int64 or float64) or dates, which become Unix seconds."""
+    """Validate times: finite numbers (int64 or float64) or dates, which become Unix seconds."""
     column.reject_missing("time")
     values = column.plain()
     if is_text(values.type):
@@ -190,7 +190,7 @@ def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray
 
 
 def validate_labels(column: Column) -> Ints:
-    """Labels are whole numbers of any type; numbers written as text count."""
+    """Validate labels: whole numbers of any type, also written as text."""
     column.reject_missing("label")
     return _whole(column, _numbers(column, BAD_LABEL), BAD_LABEL)
 
@@ -251,7 +251,7 @@ def feature_matrix(values: ArrayLike, origin: str, name: str = "edge_features") 
 
 
 def validate_features(columns: Sequence[Column]) -> Features | None:
-    """Features are numbers, finite in float32, the same number for each event; None if that is 0."""
+    """Validate features: finite in float32, equally many for every event; None if there are none."""
     listed = len(columns) == 1 and is_list(columns[0].values.type)
     matrix = _list_matrix(columns[0]) if listed else _scalar_matrix(columns)
     if bad := _first_bad(matrix):
@@ -273,7 +273,7 @@ def _first_bad(matrix: Features) -> tuple[int, int] | None:
 
 
 def _feature_error(column: Column, row: int, item: int | None) -> DataError:
-    """``item`` is the position in a list; None if the column has one feature per row."""
+    """Describe a bad feature; ``item`` is its position in a list, None if the column has one per row."""
     value = value_at(column.values, row)
     which = "the feature" if item is None else f"feature {item}"
     if value is None:

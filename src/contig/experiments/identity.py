@@ -41,7 +41,7 @@ def run_folder(recipe: Recipe, seed: int, runs: Path, any_numerics: bool = False
 
 
 def is_finished(folder: Path) -> bool:
-    """Whether a folder holds a finished run."""
+    """Return whether a folder holds a finished run."""
     return (folder / "metrics.json").exists()
 
 

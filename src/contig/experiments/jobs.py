@@ -34,7 +34,7 @@ class Work(Runnable, Protocol):
     def done(self) -> bool: ...
 
     def outcome(self) -> str:
-        """The result in a word or two."""
+        """Summarize the result in a word or two."""
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class Row:
                     yield f"{metric}_{name}_{statistic}", value
 
     def _facts(self) -> dict[str, Any]:
-        """How the runs were measured; nothing without a finished run."""
+        """Describe how the runs were measured; return nothing without a finished run."""
         if not self.results:
             return {}
         first = self.results[0]

@@ -26,7 +26,7 @@ class WorkerPool:
     """
 
     def __init__(self, slots: int, threads: int | None = None) -> None:
-        """``threads`` limits those of each worker; None leaves torch its default."""
+        """Create the slots; ``threads`` limits those of each worker, None leaves torch its default."""
         self._threads = threads
         self._workers: list[_Worker | None] = [None] * slots
 
@@ -89,7 +89,7 @@ class _Worker:
         self.connection.send((work, device))
 
     def result(self) -> str | None:
-        """The reason that the process sent, or how it died."""
+        """Return the reason that the process sent, or how it died."""
         self.busy = False
         try:
             return cast("str | None", self.connection.recv())
@@ -126,7 +126,7 @@ def _stop(workers: list[_Worker]) -> None:
 
 
 def threads_each(workers: int) -> int | None:
-    """The threads of each worker when they share the cores; None where one worker has them all.
+    """Return the threads of each worker when they share the cores; None where one worker has them all.
 
     ``OMP_NUM_THREADS`` still limits them.
     """
@@ -137,7 +137,7 @@ def threads_each(workers: int) -> int | None:
 
 
 def _cores() -> int:
-    """The cores this process may use, where the system says; otherwise all cores."""
+    """Count the cores this process may use, where the system says; otherwise all cores."""
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 

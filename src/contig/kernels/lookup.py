@@ -100,7 +100,7 @@ def _entries(segments: Segments) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _rounds(segments: Segments) -> int:
-    """Steps of bisection that the longest segment takes."""
+    """Count the steps of bisection that the longest segment takes."""
     return segments.longest.bit_length()
 
 

@@ -79,7 +79,7 @@ class Segments:
         self._replace("entry_event", self.entry_event.long())
 
     def _lengthen(self, names: tuple[str, ...], size: int, used: int) -> None:
-        """At least double these arrays, so that growing takes amortised O(1) per element."""
+        """Double these arrays at least, so that growing takes amortised O(1) per element."""
         for name in names:
             old = getattr(self, name)
             new = old.new_zeros(max(size, 2 * len(old)))

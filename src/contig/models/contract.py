@@ -148,5 +148,5 @@ class Model(nn.Module, ABC):
 
 
 def at_once(device: torch.device) -> int:
-    """The number of pairs to score in one call: it bounds the memory, and a GPU needs many to be busy."""
+    """Return the number of pairs to score in one call: it bounds memory, and a GPU needs many to be busy."""
     return 2**16 if device.type == "cuda" else 2**13

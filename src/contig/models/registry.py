@@ -106,7 +106,7 @@ def register_model(model: M | None = None, *, replace: bool = False) -> M | Call
 
 
 def _is_redefined(name: str, model: type[Model]) -> bool:
-    """Whether the name belongs to an earlier definition of the same class."""
+    """Return whether the name belongs to an earlier definition of the same class."""
     return name in REGISTRY and _path(REGISTRY[name]) == _path(model)
 
 

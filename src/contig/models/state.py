@@ -34,7 +34,7 @@ class NodeState:
         self._num_nodes = num_nodes
 
     def __getitem__(self, name: str) -> Tensor:
-        """The rows ``[nodes, ...]`` of that name; write to them in place."""
+        """Return the rows ``[nodes, ...]`` of that name; write to them in place."""
         return self.rows[name]
 
     @property

@@ -84,7 +84,7 @@ def model_differences(plan: Plan) -> list[str]:
 
 
 def _model_runs(plan: Plan) -> Iterator[tuple[str, Job, str]]:
-    """The runs of the paper's model, each with its dataset and its series: in Fig. 5 the option varied."""
+    """Yield the runs of the paper's model with dataset and series; in Fig. 5 that is the option varied."""
     for groups in plan.groups.values():
         for group in groups:
             yield from ((group.dataset, j, group.series) for j in group.jobs if j.recipe.model == MODEL)

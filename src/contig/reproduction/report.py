@@ -91,7 +91,7 @@ def _wide(layout: Layout) -> str:
 
 
 def _folded(title: str, header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table that is closed at first; empty without rows."""
+    """Return a table that is closed at first; empty without rows."""
     return f"<details><summary>{escape(title)}</summary>{_rows(header, rows)}</details>" if rows else ""
 
 
@@ -127,7 +127,7 @@ def _datasets(study: Study) -> str:
 
 
 def _settings(plan: Plan) -> str:
-    """Each recipe once, with where its settings come from."""
+    """List each recipe once, with where its settings come from."""
     recipes = {job.recipe.name: job for job in plan.jobs}
     rows = [_setting(plan.study, job) for job in recipes.values()]
     header = ["dataset", "model", "variant", "settings", "training", "source"]

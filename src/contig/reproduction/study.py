@@ -57,7 +57,7 @@ class Study:
         return {dataset.name: self._lineup(dataset) for dataset in self.datasets}
 
     def _lineup(self, dataset: StudyDataset) -> list[Recipe]:
-        """Every model with the settings of its file in ``configs``, else with its defaults.
+        """Choose every model's settings: those of its file in ``configs``, else its defaults.
 
         The paper's model is always among them: some items are about it alone.
         """

@@ -52,11 +52,11 @@ class RunConfig:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON; ``of(model, options | train)`` is the same config again."""
+        """Return plain values for JSON; ``of(model, options | train)`` is the same config again."""
         return {"model": self.model, "options": as_dict(self.model_options), "train": as_dict(self.train)}
 
     def with_train(self, **changes: Any) -> RunConfig:
-        """The same config with some training options changed."""
+        """Return the same config with some training options changed."""
         return dataclasses.replace(self, train=set_options(self.train, changes))
 
 

@@ -88,7 +88,7 @@ class RunFolder:
         return read_manifest(self.path / "config.json")
 
     def config(self) -> RunConfig:
-        """The config of the run."""
+        """Read the config of the run."""
         try:
             return self.manifest().config
         except RunError:

@@ -50,7 +50,7 @@ class RunManifest(Record):
         return RunConfig.of(self.model, {**self.options, **self.train})
 
     def with_config(self, config: RunConfig) -> RunManifest:
-        """The same run under another config."""
+        """Return the same run under another config."""
         return replace(self, **config.as_dict())
 
     def as_dict(self) -> Json:

@@ -32,7 +32,7 @@ class Epoch(Record):
     events_per_second: float  # 0 for a model that does not train
 
     def summary(self, *, best: bool) -> str:
-        """One line for people."""
+        """Summarize the metrics in one line."""
         missing = self.val_ap_inductive != self.val_ap_inductive
         inductive = "-" if missing else f"{100 * self.val_ap_inductive:.2f}"
         return (
@@ -77,14 +77,14 @@ class RunMetrics(Evaluation[LinkResult]):
 
 
 def read_metrics(path: Path) -> RunMetrics:
-    """The metrics in a file."""
+    """Read the metrics in a file."""
     return decode(RunMetrics, read_versioned(path, SCHEMA, upgrade), path)
 
 
 def run_facts(
     config: RunConfig, stream: EventStream, device: torch.device, batch_size: int | None = None
 ) -> RunFacts:
-    """The facts of a run that was measured with its own batch size, unless another is given."""
+    """Return the facts of a run that was measured with its own batch size, unless another is given."""
     return RunFacts(
         contig=__version__,
         model=config.model,

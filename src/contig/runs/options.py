@@ -41,5 +41,5 @@ class TrainOptions:
     checkpoint_seconds: float = option(60.0, "time between checkpoints within an epoch, in seconds", low=0)
 
     def graph_on_host(self, device: torch.device) -> bool:
-        """Whether the graph is stored in host memory while a GPU works on it."""
+        """Return whether the graph is stored in host memory while a GPU works on it."""
         return self.graph_in == "host" and device.type == "cuda"

@@ -80,7 +80,7 @@ class Run(TrainedModel):
         replay(self.model, self.state, self.history, np.arange(len(self.stream)), self.batch_size)
 
     def __repr__(self) -> str:
-        """One line: the folder, the model, the data and the test AP."""
+        """Return one line with the folder, the model, the data and the test AP."""
         finished = self.folder.has("metrics.json")
         quality = f"test AP {100 * self.metrics.transductive.ap:.2f}" if finished else "unfinished"
         stream = self.stream

@@ -155,7 +155,7 @@ class TrainedModel:
         return np.array([self.stream.ids.find(node, side) for node in nodes], dtype=np.int64)
 
     def _time(self, given: TimeLike | None) -> Tensor:
-        """A time on the history's device; None is just after the last event."""
+        """Return a time on the history's device; None means just after the last event."""
         t = self.history.events["t"]
         if given is None:
             last = t[-1]
@@ -167,7 +167,7 @@ class TrainedModel:
         return torch.tensor(at, dtype=t.dtype if math.floor(at) == at else torch.float64, device=t.device)
 
     def _ascending(self, times: Sequence[TimeLike] | NDArray[Any]) -> NDArray[Any]:
-        """Times as numbers of the stream, refused unless they ascend."""
+        """Convert times to numbers of the stream; raise unless they ascend."""
         numbers = np.asarray(times)
         if numbers.ndim == 1 and numbers.dtype.kind not in "iuf":
             numbers = np.array([parse_time(one, self.stream.t, f"times: {one!r}") for one in times])

@@ -28,7 +28,7 @@ WARM_UP = 3  # calls before the capture: libraries allocate their workspaces in 
 
 
 def has_fixed_shapes(model: object) -> bool:
-    """Whether a model promises that its shapes depend on the batch size alone."""
+    """Return whether a model promises that its shapes depend on the batch size alone."""
     return bool(getattr(model, "fixed_shapes", False))
 
 

@@ -30,7 +30,7 @@ class ReadsNeighbors(Protocol):
     """A model whose ``embed`` computes the vectors of other nodes than those it is called for."""
 
     def nodes_read(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
-        """The nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries."""
+        """Return the nodes ``[queries, n]`` whose vectors ``embed`` computes for these queries."""
 
 
 def count_nodes(
@@ -65,12 +65,12 @@ def count_nodes_read(
 
 
 def room_needed(counts: Counts | None) -> int | None:
-    """Room for the largest of these batches and somewhat larger ones."""
+    """Return the room for the largest of these batches and somewhat larger ones."""
     if counts is None:
         return None
     return GRANULARITY * -(-int(SPARE * int(counts.max())) // GRANULARITY)
 
 
 def fits(counts: Counts | None, batch: int, room: int | None) -> bool:
-    """Whether the nodes of this batch fit into the room; a batch that was not counted does not."""
+    """Return whether the nodes of this batch fit into the room; a batch that was not counted does not."""
     return room is None or (counts is not None and batch < len(counts) and int(counts[batch]) <= room)

@@ -29,7 +29,7 @@ class Playback:
 
     @torch.no_grad()
     def at(self, when: Tensor) -> NodeState:
-        """The state that has observed exactly the events strictly before ``when``.
+        """Return the state that has observed exactly the events strictly before ``when``.
 
         Read it, and only until the next call.
         """

@@ -74,20 +74,20 @@ class BatchSchedule:
         self._observed[: len(spans)] = torch.tensor(spans, dtype=torch.int64).view(-1, 2)
 
     def is_regular(self, number: int) -> bool:
-        """Whether a batch has the shapes that lookups by a tensor give."""
+        """Return whether a batch has the shapes that lookups by a tensor give."""
         step = self.steps[number]
         whole = step.stop - step.start == self.batch_size
         return whole and 0 < step.observe_to - step.observe_from <= self.observe_size
 
     def scored(self, number: int | Tensor) -> Tensor:
-        """The events to score in a batch."""
+        """Return the events to score in a batch."""
         if isinstance(number, int):
             return self.events[self.steps[number].start : self.steps[number].stop]
         places = number * self.batch_size + torch.arange(self.batch_size, device=number.device)
         return self.events[places]
 
     def observed(self, number: int | Tensor) -> Tensor:
-        """The events to observe after a batch.
+        """Return the events to observe after a batch.
 
         Looked up by a tensor, the last one is repeated to fill the shape; observing it twice changes nothing.
         """

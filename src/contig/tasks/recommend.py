@@ -123,7 +123,7 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
         )
 
     def _sampled(self, context: EvaluationContext) -> int | None:
-        """How many negatives to sample; None where all destinations are ranked."""
+        """Return how many negatives to sample; None where all destinations are ranked."""
         wanted = self.options.candidates
         return None if wanted is None or wanted >= len(context.data.stream.destinations) - 1 else wanted
 

@@ -60,7 +60,7 @@ class Selections(Record, Generic[M]):
     new_new: M
 
     def each(self) -> dict[str, M]:
-        """The metrics by the name of their selection."""
+        """Return the metrics by the name of their selection."""
         return {name: getattr(self, name) for name in Selections.__dataclass_fields__}
 
 
@@ -94,7 +94,7 @@ class Protocol(Record):
 
 
 def only_known_nodes(holdout: Holdout, inductive: bool) -> bool:
-    """Whether ``transductive`` leaves out events of nodes that training has not seen."""
+    """Return whether ``transductive`` leaves out events of nodes that training has not seen."""
     return holdout == "paper" or not inductive
 
 

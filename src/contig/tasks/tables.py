@@ -23,7 +23,7 @@ class ResultTable:
 def selection_rows(
     results: Mapping[str, Any], cells: Callable[[Any], tuple[str, ...]]
 ) -> tuple[tuple[str, ...], ...]:
-    """A row for each selection of each result; ``results`` are named by their model."""
+    """Return a row for each selection of each result; ``results`` are named by their model."""
     return tuple(
         (selection, model, *cells(getattr(result, selection)))
         for selection in SELECTIONS
@@ -32,10 +32,10 @@ def selection_rows(
 
 
 def percent(share: float) -> str:
-    """A share as a percentage; a dash for NaN."""
+    """Format a share as a percentage; a dash for NaN."""
     return "-" if isnan(share) else f"{100 * share:.2f}"
 
 
 def count(number: int) -> str:
-    """A number of things."""
+    """Format a number with thousands separators."""
     return f"{number:,}"

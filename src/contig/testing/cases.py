@@ -60,7 +60,7 @@ def shape_of(stream: EventStream) -> DataShape:
 
 
 def embeds(model: Model) -> bool:
-    """Whether a model has embeddings: heuristics score pairs only."""
+    """Return whether a model has embeddings: heuristics score pairs only."""
     return not isinstance(model, Heuristic)
 
 

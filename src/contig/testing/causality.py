@@ -142,7 +142,7 @@ def _differences(
 
 
 def check_future_changes_nothing(case: ModelCase) -> None:
-    """Answers for a time depend only on events strictly before it."""
+    """Check that answers for a time depend only on events strictly before it."""
     for seed, edge_width in ((1, 3), (2, 0)):
         stream = random_stream(seed, edge_width=edge_width)
         found = leaks(case.prepared(stream), stream, joint_queries=case.joint_queries, seed=seed)

@@ -32,7 +32,7 @@ EVENTS, NODES, EDGE_WIDTH, NODE_WIDTH = 33, 9, 3, 5
 
 
 def example() -> EventStream:
-    """The stream that most checks use."""
+    """Return the stream that most checks use."""
     return random_stream(1, events=EVENTS, num_nodes=NODES, edge_width=EDGE_WIDTH)
 
 
@@ -40,7 +40,7 @@ def example() -> EventStream:
 
 
 def check_builds_for_any_data(case: ModelCase) -> None:
-    """A model works with and without edge features and node features, and its scores are finite."""
+    """Check that a model works with and without edge and node features, and that its scores are finite."""
     for edge_width in (0, EDGE_WIDTH):
         for node_width in (0, NODE_WIDTH):
             stream = random_stream(1, events=EVENTS, num_nodes=NODES, edge_width=edge_width)
@@ -55,7 +55,7 @@ def check_builds_for_any_data(case: ModelCase) -> None:
 
 
 def check_trainable_parameters(case: ModelCase) -> None:
-    """A model that learns has parameters that gradients reach, and one that does not has none."""
+    """Check that a model that learns has parameters that gradients reach, and that any other has none."""
     stream = example()
     model = case.prepared(stream).train()
     trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -81,7 +81,7 @@ def check_trainable_parameters(case: ModelCase) -> None:
 
 
 def check_reading_changes_nothing(case: ModelCase) -> None:
-    """The same query gets the same answer, and state, history, weights and random generators stay."""
+    """Check that a query always gets the same answer and changes no state, history, weight or generator."""
     model = case.prepared(example())
     state, history = run_over(model, example(), 5)
     before = {"state": snapshot(state), "history": _tensors(history), "weights": _weights(model)}
@@ -99,7 +99,7 @@ def check_reading_changes_nothing(case: ModelCase) -> None:
 
 
 def check_link_scores_embeddings(case: ModelCase) -> None:
-    """``link`` is ``score`` of what ``embed`` returns."""
+    """Check that ``link`` is ``score`` of what ``embed`` returns."""
     model = case.prepared(example())
     if not embeds(model):
         return
@@ -116,7 +116,7 @@ def check_link_scores_embeddings(case: ModelCase) -> None:
 
 
 def check_rank_agrees_with_link(case: ModelCase) -> None:
-    """``rank`` scores many candidates as ``link`` scores each pair."""
+    """Check that ``rank`` scores many candidates as ``link`` scores each pair."""
     model = case.prepared(example())
     state, history = run_over(model, example()[:20], 4)
     history = History.from_stream(example())
@@ -131,7 +131,7 @@ def check_rank_agrees_with_link(case: ModelCase) -> None:
 
 
 def check_query_order_does_not_matter(case: ModelCase) -> None:
-    """Permuted queries get permuted answers."""
+    """Check that permuted queries get permuted answers."""
     model = case.prepared(example())
     state, history = run_over(model, example(), 5)
     src, dst = torch.tensor([3, 0, 3, 8]), torch.tensor([[1, 2], [5, 0], [1, 2], [4, 4]])
@@ -143,7 +143,7 @@ def check_query_order_does_not_matter(case: ModelCase) -> None:
 
 
 def check_no_queries(case: ModelCase) -> None:
-    """An empty batch of queries gets an empty answer."""
+    """Check that an empty batch of queries gets an empty answer."""
     model = case.prepared(example())
     state, history = run_over(model, example(), 5)
     none = torch.empty(0, dtype=torch.int64)
@@ -152,7 +152,7 @@ def check_no_queries(case: ModelCase) -> None:
 
 
 def check_empty_history(case: ModelCase) -> None:
-    """Before the first event scores are finite, and nodes look alike unless the model identifies them."""
+    """Check that before any event scores are finite, and nodes alike unless the model identifies them."""
     model = case.prepared(example())
     history, state = History.empty(4, edge_width=EDGE_WIDTH), model.new_state(4)
     src, dst = torch.tensor([0, 1]), torch.tensor([[2, 3, 1], [3, 0, 2]])
@@ -168,7 +168,7 @@ def check_empty_history(case: ModelCase) -> None:
 
 
 def check_observing_changes_only_the_state(case: ModelCase) -> None:
-    """``observe`` leaves history and weights alone, and what it writes carries no gradient."""
+    """Check that ``observe`` leaves history and weights alone, and writes nothing that has a gradient."""
     model, stream = case.prepared(example()), example()
     history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
     before, rows = {"history": _tensors(history), "weights": _weights(model)}, snapshot(state)
@@ -184,7 +184,7 @@ def check_observing_changes_only_the_state(case: ModelCase) -> None:
 
 
 def check_observing_nothing(case: ModelCase) -> None:
-    """An empty batch of events changes nothing."""
+    """Check that an empty batch of events changes nothing."""
     model = case.prepared(example())
     state, history = run_over(model, example(), 5)
     rows = snapshot(state)
@@ -193,7 +193,7 @@ def check_observing_nothing(case: ModelCase) -> None:
 
 
 def check_training_mode_does_not_reach_the_state(case: ModelCase) -> None:
-    """``observe`` does the same in training and evaluation mode: dropout must not enter the state."""
+    """Check that ``observe`` does the same in training and evaluation: no dropout in the state."""
     model = case.prepared(example())
     calm, _ = run_over(model, example(), 5)
     busy, _ = run_over(model.train(), example(), 5)
@@ -201,7 +201,7 @@ def check_training_mode_does_not_reach_the_state(case: ModelCase) -> None:
 
 
 def check_padded_batches(case: ModelCase) -> None:
-    """A model with ``fixed_shapes`` ignores repetitions of a batch's last event, which pad it on a GPU."""
+    """Check that a model with ``fixed_shapes`` ignores repeats of a batch's last event: padding on a GPU."""
     model, stream = case.prepared(example()), example()
     if not has_fixed_shapes(model):
         return
@@ -218,7 +218,7 @@ def check_padded_batches(case: ModelCase) -> None:
 
 
 def check_live_events(case: ModelCase) -> None:
-    """Events that arrive one by one, into a growing history, are scored as those of a known stream."""
+    """Check that events that arrive one by one, into a growing history, get the scores of a known stream."""
     stream = example()
     model, whole = case.prepared(stream), History.from_stream(stream)
     candidates = torch.from_numpy(np.random.default_rng(0).integers(0, stream.num_nodes, (len(stream), 3)))
@@ -254,7 +254,7 @@ def _live(model: Model, stream: EventStream, candidates: Tensor) -> tuple[NodeSt
 
 
 def check_saved_and_loaded(case: ModelCase) -> None:
-    """Weights and state are all that a model remembers: loaded elsewhere, both go on the same."""
+    """Check that weights and state are all a model remembers: loaded elsewhere, it continues the same."""
     stream = example()
     model = case.prepared(stream)
     state, _ = run_over(model, stream[:20], 5)
@@ -275,7 +275,7 @@ def check_saved_and_loaded(case: ModelCase) -> None:
 
 
 def check_unseen_nodes(case: ModelCase) -> None:
-    """Nodes that appear later are like nodes without events, and change nothing for the others."""
+    """Check that nodes that appear later are like nodes without events, and change nothing for others."""
     stream, isolated, last = random_stream(2, events=30, num_nodes=8), 8, 11
     model = case.prepared(stream)
     history, state = History.from_stream(stream), model.new_state(9)
@@ -302,7 +302,7 @@ def check_unseen_nodes(case: ModelCase) -> None:
 
 
 def check_new_node_takes_part(case: ModelCase) -> None:
-    """The first event of a new node changes its scores, unless the model is frozen after training."""
+    """Check that a new node's first event changes its scores, unless the model is frozen after training."""
     stream = stream_of([(0, 1, 3), (1, 2, 4)], 3)
     model = case.prepared(stream)
     state, history = run_over(model, stream, 1)
@@ -322,7 +322,7 @@ def check_new_node_takes_part(case: ModelCase) -> None:
 
 
 def _answers(model: Model, state: NodeState, history: History) -> list[Tensor]:
-    """Everything a model says after a stream: the scores of all pairs, and the embeddings."""
+    """Return all of a model's answers after a stream: the scores of all pairs, and the embeddings."""
     nodes = torch.arange(state.num_nodes)
     times, as_of = query_times(history, len(nodes))
     with torch.no_grad():
@@ -342,7 +342,7 @@ def _tensors(history: History) -> dict[str, Tensor]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether two collections of tensors are equal bit for bit."""
+    """Return whether two collections of tensors are equal bit for bit."""
     if isinstance(a, Mapping):
         return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
     return len(a) == len(b) and all(map(torch.equal, a, b))

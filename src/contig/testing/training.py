@@ -19,7 +19,7 @@ SETTINGS: dict[str, Any] = {"batch_size": 30, "lr": 0.01, "split_seed": 1, "show
 
 
 def check_training_resumes(case: ModelCase) -> None:
-    """A resumed run is bit-identical to an uninterrupted one, and a reopened run keeps its test result."""
+    """Check that resuming is bit-identical to not stopping, and that a reopened run keeps its test result."""
     with tempfile.TemporaryDirectory() as temporary:
         whole, part = Path(temporary) / "whole", Path(temporary) / "part"
         settings = {**SETTINGS, **case.settings}
@@ -37,7 +37,7 @@ def check_training_resumes(case: ModelCase) -> None:
 
 
 def _stream() -> EventStream:
-    """400 events of which many share a time, so that ties lie across batches."""
+    """Return 400 events of which many share a time, so that batches end within ties."""
     drawn = synthetic(400, sources=23, destinations=9, seed=3, edge_features=2)
     return EventStream.from_arrays(
         drawn.src, drawn.dst, drawn.t // 20_000, edge_features=drawn.edge_features, bipartite=True

@@ -45,7 +45,7 @@ def after_training(session: Session) -> Iterator[str]:
 
 
 def baseline_ap(session: Session) -> float:
-    """The heuristic's AP on the events and negatives by which the best epoch is chosen."""
+    """Compute a heuristic's AP on the events and negatives by which the best epoch is chosen."""
     data, size = session.data, session.config.train.batch_size
     model = build_model(RunConfig.of(HEURISTIC_BASELINE), data.stream).to(data.device)
     negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
@@ -59,7 +59,7 @@ def baseline_ap(session: Session) -> float:
 
 
 def _smaller_batches(session: Session) -> int | None:
-    """The largest common batch size below the current one that gives enough steps; else the smallest."""
+    """Return the largest common batch size that gives enough steps; else the smallest."""
     usual = [size for size in BATCH_SIZES if size < session.config.train.batch_size]
     enough = [size for size in usual if len(session.data.split.train) >= FEW_STEPS * size]
     return next(iter(enough or usual[-1:]), None)

@@ -69,7 +69,7 @@ def fit(
 
 
 def _read(data: Any, reading: ReadOptions) -> EventStream:
-    """The stream that ``data`` stands for."""
+    """Open ``data`` unless it is a stream already."""
     if not isinstance(data, EventStream):
         return open_stream(data, reading)
     if given := list(reading.as_dict()):

@@ -56,7 +56,7 @@ def train(session: Session, folder: RunFolder, display: Display, writer: Any = N
 
 
 def is_finished(session: Session) -> bool:
-    """Whether the limit of epochs or the patience is reached."""
+    """Return whether the limit of epochs or the patience is reached."""
     progress, options = session.progress, session.config.train
     if not session.model.learns:
         return progress.epoch >= 1
@@ -192,7 +192,7 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
 
 
 def _metrics(session: Session, scores: LinkScores, scoring_speed: float) -> RunMetrics:
-    """The test result and the record of the training."""
+    """Return the test result and the record of the training."""
     config, progress, data = session.config, session.progress, session.data
     size, inductive = config.train.batch_size, session.model.inductive
     return RunMetrics(
@@ -207,7 +207,7 @@ def _metrics(session: Session, scores: LinkScores, scoring_speed: float) -> RunM
 
 
 def _training_speed(session: Session) -> float:
-    """Training events per second over all epochs."""
+    """Return the training events per second over all epochs."""
     seconds = sum(row.train_seconds for row in session.progress.log)
     events = len(session.progress.log) * len(session.data.split.train)
     return events / seconds if seconds else 0.0

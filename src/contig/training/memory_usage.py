@@ -36,7 +36,7 @@ def peak_memory(device: torch.device) -> PeakMemory:
 
 
 def _peak_resident() -> int | None:
-    """The largest resident set of this process in bytes; None where the system does not report it."""
+    """Return the largest resident set of this process in bytes; None where the system does not report it."""
     # On Linux a child inherits ru_maxrss, so one started by a large process would look as large itself.
     if STATUS.exists() and (found := re.search(r"^VmHWM:\s*(\d+) kB$", STATUS.read_text(), re.MULTILINE)):
         return 1024 * int(found[1])

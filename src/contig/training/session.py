@@ -117,7 +117,7 @@ class Session:
         return loss
 
     def loss(self, batch: EventBatch) -> Tensor:
-        """The cross-entropy of a batch's links and their negatives, plus the model's penalty."""
+        """Compute the cross-entropy of a batch's links and their negatives, plus the model's penalty."""
         logits = score_batch(self.model, self.state, self.data.training, batch, self._negative[batch.event])
         truth = torch.zeros_like(logits)
         truth[:, 0] = 1
@@ -135,7 +135,7 @@ class Session:
     # -- saving ----------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that changes, as plain values and tensors."""
+        """Return everything that changes, as plain values and tensors."""
         on_gpu = self.data.device.type == "cuda"
         return {
             "weights": self.model.state_dict(),
@@ -150,7 +150,7 @@ class Session:
         }
 
     def _negatives_state(self) -> Tensor:
-        """Within an epoch the generator's state before the epoch's draw, which is then repeated."""
+        """Return the generator's state; within an epoch, the one before its draw, to repeat the draw."""
         return self._generator_before_draw if self.progress.step else self.negatives.generator.get_state()
 
     def restore(self, saved: dict[str, Any]) -> None:
@@ -182,7 +182,7 @@ def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:
 
 
 def should_compile(model: Model, options: TrainOptions, device: torch.device, steps: int) -> bool:
-    """Whether to compile this training; by default where it saves more time than it takes."""
+    """Return whether to compile this training; by default where it saves more time than it takes."""
     if device.type != "cuda" or not has_fixed_shapes(model):
         return False
     if options.compile == "auto":

@@ -42,7 +42,7 @@ def _text_format(path: Path, head: Sequence[str]) -> str:
 
 
 def _is_jodie(lines: Sequence[str]) -> bool:
-    """Whether the header is JODIE's, or has its columns in order and the events have more fields."""
+    """Return whether the header is JODIE's, or has its columns in order and the events have more fields."""
     header = [plain_name(name) for name in next(csv.reader([lines[0]]))]
     if header[-1].startswith("comma_separated_list"):
         return True

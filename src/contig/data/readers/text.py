@@ -121,13 +121,13 @@ def _load(text: TextFile, roles: Roles, rows: Rows) -> pa.Table:
 
 
 def _holds_text(rows: Rows, column: int) -> bool:
-    """Whether these rows hold ids that are not numbers, or only look like them: 007, 0x1f."""
+    """Return whether these rows hold ids that are not numbers, or only look like them: 007, 0x1f."""
     fields = {row[column].strip() for row in rows if len(row) > column} - MISSING_WORDS
     return any(re.match(r"[+-]?0[0-9xX]", field) or not is_number(field) for field in fields)
 
 
 def _loses_ids(column: pa.ChunkedArray) -> bool:
-    """Whether the type inferred for an id column (true/false, dates, 20-digit numbers) would lose ids."""
+    """Return whether the type inferred for an id column (booleans, dates, long numbers) would lose ids."""
     kind = column.type
     if pa.types.is_floating(kind):
         return bool(pc.any(pc.greater_equal(pc.abs(column), 2.0**53)).as_py())

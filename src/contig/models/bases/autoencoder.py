@@ -45,7 +45,7 @@ class Pairs:
         self.ends = self.place[ends].view(-1, 2)
 
     def covers(self, history: History, position: int) -> bool:
-        """Whether these are all pairs of this history before a position."""
+        """Return whether these are all pairs of this history before a position."""
         return self.history is history and position <= self.count
 
     def graph(self, position: int) -> Graph:
@@ -103,7 +103,7 @@ class Autoencoder(Model):
 
     @abstractmethod
     def encode(self, x: Tensor, edges: Tensor) -> Tensor:
-        """Embeddings ``[nodes, d]`` from inputs ``[nodes, width]`` and edges ``[2, edges]``."""
+        """Compute embeddings ``[nodes, d]`` from inputs ``[nodes, width]`` and edges ``[2, edges]``."""
 
     def inner(self, x: Tensor, edges: Tensor) -> Tensor:
         """Apply the first convolution, ``[nodes, hidden]``."""

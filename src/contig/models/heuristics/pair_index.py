@@ -21,7 +21,7 @@ class PairIndex:
         self.keys = (code * self.count + event).sort().values  # by pair, then in stream order
 
     def covers(self, history: History) -> bool:
-        """Whether the index holds all events of this history."""
+        """Return whether the index holds all events of this history."""
         return self.history is history and self.count == history.num_events
 
     def age(self, src: Tensor, dst: Tensor, times: Tensor) -> Tensor:

@@ -48,7 +48,7 @@ class Item(ABC):
         return self
 
     def applies_to(self, dataset: StudyDataset) -> bool:
-        """Whether the item can be measured on a dataset."""
+        """Return whether the item can be measured on a dataset."""
         return True
 
     def datasets(self, study: Study) -> list[StudyDataset]:

@@ -110,7 +110,7 @@ class Fig5(VariantItem):
 
 
 def _sweep(base: Recipe, option: str, values: Sequence[float]) -> list[Recipe]:
-    """The recipe's own value is always among those tried."""
+    """Vary one option; the recipe's own value is always among those tried."""
     own = _value_of(base, option)
     return [changed(base, f"{option} {value:g}", **{option: value}) for value in sorted({*values, own})]
 
@@ -165,7 +165,7 @@ class _Curve:
         return not any(isnan(ap.std) for ap in self.aps.values())
 
     def end(self, place: int) -> dict[str, tuple[Spread, Spread]]:
-        """AP at the paper's value and at the first (0) or last (-1) one, unless these are the same."""
+        """Return AP at the paper's value and at the first (0) or last (-1) one, unless they are the same."""
         label = list(self.aps)[place]
         return {} if label == self.chosen else {self.symbol: (self.best, self.aps[label])}
 

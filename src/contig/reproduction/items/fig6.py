@@ -158,7 +158,7 @@ def _line(timing: Timing, series: str) -> Line:
 
 
 def _curves(series: str, lines: Sequence[Line]) -> tuple[Curve, list[Curve]]:
-    """The measured curve, and the fitted one if there is a fit."""
+    """Return the measured curve, and the fitted one if there is a fit."""
     trained, seconds = ([line.values[COLUMNS.index(c)].ours.mean for line in lines] for c in COLUMNS[:3:2])
     no_errors = [nan] * len(trained)
     if (law := fit_power_law(trained, seconds)) is None:

@@ -50,7 +50,7 @@ class Table3(EvaluatedItem):
             yield f"table3 is skipped: {names} has no labels"
 
     def models(self, study: Study) -> Sequence[str]:
-        """Only models that learn have embeddings to classify by."""
+        """Return the models that learn: only these have embeddings to classify by."""
         return [name for name in study.models if model_class(name).learns]
 
     def options(self) -> dict[str, int]:
