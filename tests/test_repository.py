@@ -32,10 +32,10 @@ TABLES = {".csv", ".tsv", ".txt", ".json", ".jsonl"}  # allowed when small
 # Written so that this file does not match itself.
 PRIVATE = {
     "an absolute path": r"(?<![\w.:/*-])/(?:work|home|root|Users|opt)/",
-    "a directory outside the repository": r"\.\./(?:shared)",
+    "a folder outside the repository": r"\.\./(?:shared)",
     "a package registry": r"(?:pypi)\.org|(?:pythonhosted)\.org|(?:download\.pytorch)\.org",
 }
-EXEMPT = {".ci/run": {"a directory outside the repository"}}
+EXEMPT = {".ci/run": {"a folder outside the repository"}}
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +76,42 @@ def test_no_private_path_is_mentioned(files: list[str]) -> None:
         ("see /" + "work/main", "an absolute path"),
         ("'/" + "home/someone/data'", "an absolute path"),
         ("cd ..", None),
-        ("data = root / '..' / '../" + "shared/data'", "a directory outside the repository"),
+        ("data = root / '..' / '../" + "shared/data'", "a folder outside the repository"),
         ("https://example.com/" + "home/page", None),
         ("https://py" + "pi.org/simple", "a package registry"),
     ],
 )
 def test_the_check_finds_private_paths(text: str, found: str | None) -> None:
     assert private_names(text) == ({found} if found else set())
+
+
+# Word stems whose American spelling is the field's; "raise", "noise" and the like are no such words.
+BRITISH = re.compile(
+    r"(?:amort|initial|maxim|minim|normal|optim|organ|parallel|random|recogn|serial|summar|synchron|vector)is"
+    r"(?:e|ing|ation)|neighbour|behaviour|colour|favourite|centred|labelled|catalogue|analyse",
+    re.IGNORECASE,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "british"),
+    [
+        ("Summar" + "ise", ["Summar" + "ise"]),
+        ("_normal" + "ised", ["normal" + "ise"]),
+        ("raise the noise of a neighbor", []),
+    ],
+)
+def test_the_check_finds_british_spelling(text: str, british: list[str]) -> None:
+    assert BRITISH.findall(text) == british
+
+
+def test_the_package_is_spelled_in_american_english() -> None:
+    found = {
+        path.name: words
+        for path in (ROOT / "src").rglob("*.py")
+        if (words := BRITISH.findall(path.read_text("utf-8")))
+    }
+    assert found == {}
 
 
 def project() -> dict[str, str]:

@@ -20,7 +20,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from contig import layers, testing
-    from contig.data.catalogue import Dataset, register_dataset
+    from contig.data.catalog import Dataset, register_dataset
     from contig.data.datasets import load_dataset, open_stream
     from contig.data.events import EventStream
     from contig.data.negatives import Negatives
@@ -44,7 +44,7 @@ _HOME = {
     "ContigError": "errors",
     "DataError": "errors",
     "DataShape": "models",
-    "Dataset": "data.catalogue",
+    "Dataset": "data.catalog",
     "Evaluation": "tasks",
     "EvaluationContext": "tasks.context",
     "EventBatch": "models",
@@ -70,7 +70,7 @@ _HOME = {
     "open_stream": "data.datasets",
     "option": "options",
     "read_events": "data.readers",
-    "register_dataset": "data.catalogue",
+    "register_dataset": "data.catalog",
     "register_model": "models",
     "register_reader": "data.readers",
     "register_task": "tasks",

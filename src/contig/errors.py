@@ -19,7 +19,7 @@ class ConfigError(ContigError):
 
 
 class RunError(ContigError):
-    """A run directory is missing, incomplete or does not support the request."""
+    """A run folder is missing, incomplete or does not support the request."""
 
 
 def unknown(what: str, given: str, known: Iterable[str]) -> str:

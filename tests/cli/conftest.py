@@ -55,7 +55,7 @@ def run(visits: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def isolated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty working directory, no data directory, an empty cache, no network, a wide terminal."""
+    """An empty working directory, no data folder, an empty cache, no network, a wide terminal."""
     monkeypatch.delenv("CONTIG_DATA", raising=False)
     monkeypatch.delenv("CONTIG_DEBUG", raising=False)
     for name in ("http_proxy", "https_proxy"):

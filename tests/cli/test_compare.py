@@ -178,7 +178,7 @@ def test_every_run_reads_a_file_with_the_given_columns(visits: Path, trained: li
         (["--set", "dimm=3"], "Did you mean 'dim'"),
         (["--epochs", 0], "epochs=0"),
         (["--plot", "x.gif"], "Unknown image format 'gif'"),
-        (["--csv", "."], "--csv . is a directory"),
+        (["--csv", "."], "--csv . is a folder"),
         (["--out", "file"], "--out file is a file"),
     ],
 )

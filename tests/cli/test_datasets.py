@@ -7,7 +7,7 @@ import pytest
 from support.commands import Answer
 
 from contig import registry
-from contig.data.catalogue import DATASETS, Dataset, register_dataset
+from contig.data.catalog import DATASETS, Dataset, register_dataset
 
 pytestmark = pytest.mark.usefixtures("isolated")
 
@@ -25,7 +25,7 @@ def test_every_dataset_is_listed(tmp_path: Path) -> None:
         assert (entry["events"], entry["nodes"], entry["url"]) == (known.events, known.nodes, known.url)
         assert entry["edge_width"] == known.edge_width
     places = {name: (entry["place"], entry["path"]) for name, entry in found.items()}
-    assert places["wikipedia"] == ("directory", str(tmp_path / "streams" / "wikipedia.parquet"))
+    assert places["wikipedia"] == ("folder", str(tmp_path / "streams" / "wikipedia.parquet"))
     assert places["mooc"] == ("cache", str(tmp_path / "cache" / "mooc.csv"))
     assert places["reddit"] == ("missing", None)
     assert places["synthetic"] == ("generated", None)
@@ -45,10 +45,10 @@ def test_the_listing_says_what_is_on_this_machine(tmp_path: Path) -> None:
     assert "generated when used" in blocks["synthetic"]
 
 
-def test_a_missing_directory_is_rejected() -> None:
+def test_a_missing_folder_is_rejected() -> None:
     answer = Answer("datasets", "--data-dir", "nowhere")
     assert (answer.code, answer.out) == (2, "")
-    assert "'nowhere' is not a directory" in answer.err
+    assert "'nowhere' is not a folder" in answer.err
 
 
 def test_a_registered_dataset_is_listed_and_a_broken_one_reported(monkeypatch: pytest.MonkeyPatch) -> None:

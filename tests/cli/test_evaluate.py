@@ -43,10 +43,10 @@ def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory: pytest.TempPathFactory, fast_training: None) -> Path:
+def labeled(tmp_path_factory: pytest.TempPathFactory, fast_training: None) -> Path:
     """A run with labels."""
     stream = synthetic(600, sources=40, destinations=9, seed=3, dropout=0.9)
-    out = tmp_path_factory.mktemp("runs") / "labelled"
+    out = tmp_path_factory.mktemp("runs") / "labeled"
     fit(stream, out=out, epochs=1, show=False, **TINY)
     return out
 
@@ -80,13 +80,11 @@ def heuristic(tmp_path_factory: pytest.TempPathFactory, fast_training: None) -> 
     ],
 )
 def test_json_is_the_evaluation_and_nothing_else(
-    options: list[object], settings: dict[str, Any], labelled: Path, tmp_path: Path
+    options: list[object], settings: dict[str, Any], labeled: Path, tmp_path: Path
 ) -> None:
-    expected = Run.open(labelled).evaluate(str(options[0]), **settings)
+    expected = Run.open(labeled).evaluate(str(options[0]), **settings)
     file = tmp_path / "result.json"
-    assert (
-        Answer("evaluate", labelled, "--task", *options, "--out", file, "--json").json == expected.as_dict()
-    )
+    assert Answer("evaluate", labeled, "--task", *options, "--out", file, "--json").json == expected.as_dict()
     assert read_evaluation(file) == expected
 
 
@@ -99,17 +97,17 @@ def test_link_prediction_is_the_default(heuristic: Path) -> None:
 # --- tables --------------------------------------------------------------------------------------------
 
 
-def test_link_table(labelled: Path) -> None:
-    found = Run.open(labelled).evaluate(negatives="historical").result.transductive
-    answer = Answer("evaluate", labelled, "--negatives", "historical")
+def test_link_table(labeled: Path) -> None:
+    found = Run.open(labeled).evaluate(negatives="historical").result.transductive
+    answer = Answer("evaluate", labeled, "--negatives", "historical")
     cells = " ".join(f"{100 * x:.2f}" for x in (found.ap, found.auc, found.ap_overall, found.auc_overall))
     assert f"transductive contig {cells} {found.events}" in answer.words
     assert "negatives: historical batch size 30, holdout tgn" in answer.words
 
 
-def test_recommend_table(labelled: Path) -> None:
-    found = Run.open(labelled).evaluate("recommend").as_dict()["transductive"]
-    answer = Answer("evaluate", labelled, "--task", "recommend")
+def test_recommend_table(labeled: Path) -> None:
+    found = Run.open(labeled).evaluate("recommend").as_dict()["transductive"]
+    answer = Answer("evaluate", labeled, "--task", "recommend")
     recalls = " ".join(f"{100 * found[f'recall@{k}']:.2f}" for k in (5, 10, 15, 20))
     assert "MRR R@5 R@10 R@15 R@20 events" in answer.words
     assert f"transductive contig {100 * found['mrr']:.2f} {recalls} {found['events']}" in answer.words
@@ -118,9 +116,9 @@ def test_recommend_table(labelled: Path) -> None:
     assert "ties: mean of the best and the worst rank" in answer.words
 
 
-def test_intervals_table(labelled: Path) -> None:
-    found = Run.open(labelled).evaluate("intervals").result
-    answer = Answer("evaluate", labelled, "--task", "intervals")
+def test_intervals_table(labeled: Path) -> None:
+    found = Run.open(labeled).evaluate("intervals").result
+    answer = Answer("evaluate", labeled, "--task", "intervals")
     assert "Test, % up to AP AUC events new AP new AUC new" in answer.words
     for name, span in found.intervals.items():
         seen = found.transductive[name]
@@ -128,9 +126,9 @@ def test_intervals_table(labelled: Path) -> None:
         assert f"{name} {span[1]:,.0f} {cells} " in answer.words
 
 
-def test_classify_table(labelled: Path) -> None:
-    found = Run.open(labelled).evaluate("classify", seeds=2).result
-    answer = Answer("evaluate", labelled, "--task", "classify", "--seeds", 2)
+def test_classify_table(labeled: Path) -> None:
+    found = Run.open(labeled).evaluate("classify", seeds=2).result
+    answer = Answer("evaluate", labeled, "--task", "classify", "--seeds", 2)
     seen, train = found.transductive, found.labels.train
     auc = f"{100 * seen.auc:.2f} ± {100 * seen.auc_std:.2f}"
     assert f"transductive contig {auc} {seen.positives} {seen.events}" in answer.words

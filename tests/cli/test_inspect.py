@@ -11,7 +11,7 @@ from support.commands import Answer
 from contig import plots
 from contig.cli import data
 from contig.data.events import EventStream
-from contig.data.summary import summarise
+from contig.data.summary import summarize
 
 pytestmark = pytest.mark.usefixtures("isolated")
 
@@ -29,7 +29,7 @@ def test_json_is_the_summary_and_nothing_else(five_visits: Path) -> None:
         origin=str(five_visits),
     )
     notice = f"{five_visits}: ignored 1 column(s): 'mood'."
-    assert answer.json == summarise(stream).as_dict() | {"notices": [notice]}
+    assert answer.json == summarize(stream).as_dict() | {"notices": [notice]}
     assert answer.err == f"note: {notice}\n"
 
 
@@ -129,7 +129,7 @@ def test_datasets_are_used_by_name(isolated: Path) -> None:
     assert (found["events"], found["origin"], found["bipartite"]) == (321, "synthetic:321", True)
 
 
-def test_a_dataset_is_read_from_the_given_directory(five_visits: Path, tmp_path: Path) -> None:
+def test_a_dataset_is_read_from_the_given_folder(five_visits: Path, tmp_path: Path) -> None:
     streams = tmp_path / "streams"
     streams.mkdir()
     five_visits.rename(streams / "wikipedia.parquet")

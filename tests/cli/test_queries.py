@@ -73,7 +73,7 @@ def test_integer_ids_stay_integers(here: Path) -> None:
     ("options", "message"),
     [
         (["--out", "x.csv"], "Unknown file format '.csv'"),
-        (["--out", "folder.npy"], "is a directory"),
+        (["--out", "folder.npy"], "is a folder"),
         (["--out", "file/x.npy"], "cannot be written"),
         (["--out", "x.npy", "--nodes", "n99"], "Node 'n99' is not in this stream; its ids look like 'n0'"),
         (["--out", "x.npy", "--nodes", "n8"], "is both a source and a destination"),

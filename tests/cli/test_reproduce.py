@@ -60,7 +60,7 @@ def started(monkeypatch: pytest.MonkeyPatch, fast_training: None, here: Path) ->
 
 @pytest.fixture(scope="module")
 def visits(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """400 labelled events, of which the smoke test takes 300."""
+    """400 labeled events, of which the smoke test takes 300."""
     rng = np.random.default_rng(8)
     rows = np.stack([rng.integers(0, 12, 400), rng.integers(20, 29, 400), np.arange(400)], axis=1)
     label = rng.integers(0, 2, 400)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from contig.data.catalogue import DATASETS
+from contig.data.catalog import DATASETS
 from contig.data.readers import READERS
 
 

@@ -28,7 +28,7 @@ TICKS = {"seconds": 1, "milliseconds": 10**3, "microseconds": 10**6, "nanosecond
         ([1_600_000_000, 1_600_000_000_000], "int64", None),
     ],
 )
-def test_the_unit_of_unix_times_is_recognised(times: list[float], kind: str, clock: str | None) -> None:
+def test_the_unit_of_unix_times_is_recognized(times: list[float], kind: str, clock: str | None) -> None:
     found = TimeSpan.of(np.array(times))
     assert (found.first, found.last, found.span) == (times[0], times[1], times[1] - times[0])
     assert (found.type, found.unix) == (kind, clock)

@@ -21,7 +21,7 @@ from support.sites import Site, files_in, serving
 import contig
 from contig import registry
 from contig.data import datasets, downloads
-from contig.data.catalogue import DATASETS, Dataset, register_dataset
+from contig.data.catalog import DATASETS, Dataset, register_dataset
 from contig.data.datasets import cache_dir, find_dataset, load_dataset, open_stream
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
@@ -78,7 +78,7 @@ def tiny(site: Site, restored_registries: None, no_data_dir: None) -> Callable[.
     return publish
 
 
-# --- the catalogue ---------------------------------------------------------------------------
+# --- the catalog ---------------------------------------------------------------------------
 
 
 def test_entries_are_consistent() -> None:
@@ -318,20 +318,18 @@ def test_another_local_file_is_used_with_a_warning(
     assert "157,474" in caplog.text
 
 
-def test_data_dir_must_be_a_directory(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"data_dir=.*nowhere.* is not a directory"):
+def test_data_dir_must_be_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"data_dir=.*nowhere.* is not a folder"):
         load_dataset("wikipedia", data_dir=tmp_path / "nowhere")
 
 
-def test_a_wrong_directory_in_the_environment_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_folder_in_the_environment_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTIG_DATA", "nowhere")
-    with pytest.raises(
-        DataError, match="CONTIG_DATA='nowhere' is not a directory; give the directory that holds"
-    ):
+    with pytest.raises(DataError, match="CONTIG_DATA='nowhere' is not a folder; give the folder that holds"):
         find_dataset("wikipedia")
 
 
-def test_the_cache_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert cache_dir() == tmp_path / "cache"
     monkeypatch.delenv("CONTIG_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -476,7 +474,7 @@ def test_an_existing_file_takes_precedence(
     stream = open_stream("mooc", format="csv")
     assert stream.ids.labels.tolist() == ["a", "b", "c"]
     (tmp_path / "mooc").unlink()
-    (tmp_path / "mooc").mkdir()  # a directory does not hide the dataset
+    (tmp_path / "mooc").mkdir()  # a folder does not hide the dataset
     (tmp_path / "mooc.csv").write_text(JODIE)
     assert len(open_stream("mooc", data_dir=tmp_path)) == 5
 

@@ -189,7 +189,7 @@ def test_a_failed_connection_is_reported(place: Path) -> None:
         download("http://127.0.0.1:9/events.csv", place, Path.read_bytes)
 
 
-def test_an_unwritable_directory_raises_an_oserror(site: Site, tmp_path: Path) -> None:
+def test_an_unwritable_folder_raises_an_oserror(site: Site, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         download(site.url("events.csv"), tmp_path / "file" / "events.csv", Path.read_bytes)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from contig.data.events import EventStream
 from contig.data.splits import chronological_split
-from contig.data.summary import Summary, summarise
+from contig.data.summary import Summary, summarize
 from contig.errors import DataError
 
 MEETINGS = [  # four people; 10 events are split 7/1/2
@@ -37,7 +37,7 @@ def meetings(**more: Any) -> EventStream:
 
 
 def test_a_stream_computed_by_hand() -> None:
-    found = summarise(
+    found = summarize(
         meetings(label=[0, 0, 1, 0, 0, 0, 2, 0, 1, 0], edge_features=np.ones((10, 3)))
     ).as_dict()
     assert list(found)[:2] == ["events", "nodes"]
@@ -115,7 +115,7 @@ def rows(stream: EventStream) -> list[tuple[int, int, float]]:
 
 @given(streams())
 def test_counts_match_a_loop_over_the_events(stream: EventStream) -> None:
-    found = summarise(stream)
+    found = summarize(stream)
     sources: set[int] = set()
     destinations: set[int] = set()
     pairs: set[tuple[int, int]] = set()
@@ -140,7 +140,7 @@ def test_counts_match_a_loop_over_the_events(stream: EventStream) -> None:
 @given(streams())
 def test_ties_match_a_count_of_the_times(stream: EventStream) -> None:
     groups = Counter(stream.t.tolist())
-    found = summarise(stream).ties
+    found = summarize(stream).ties
     assert found.events == sum(n for n in groups.values() if n > 1)
     assert (found.distinct_times, found.largest_group) == (len(groups), max(groups.values()))
 
@@ -150,7 +150,7 @@ def test_new_nodes_match_sets_of_nodes(stream: EventStream) -> None:
     split = chronological_split(stream, holdout="paper")
     events = rows(stream)
     known = {node for i in split.train for node in events[i][:2]}
-    found = summarise(stream).split
+    found = summarize(stream).split
     for positions, got in ((split.train, found.train), (split.val, found.val), (split.test, found.test)):
         of_part = [events[i] for i in positions]
         nodes = {node for event in of_part for node in event[:2]}
@@ -173,7 +173,7 @@ def test_interval_quantiles_match_a_loop_over_the_events(stream: EventStream) ->
     for src, dst, t in rows(stream):
         dt.append(t - last.get(src, t))
         last[src] = last[dst] = t
-    found = summarise(stream).intervals
+    found = summarize(stream).intervals
     assert found.zeros == dt.count(0)
     assert list(found.quantiles) == ["0.2", "0.4", "0.6", "0.8", "1.0"]
     for share, value in found.quantiles.items():
@@ -191,7 +191,7 @@ def quantile(values: list[float], share: Fraction) -> float:
 
 @given(streams())
 def test_degrees_match_a_count_per_node(stream: EventStream) -> None:
-    found = summarise(stream).degrees
+    found = summarize(stream).degrees
     for column, got in ((0, found.sources), (1, found.destinations)):
         counts = sorted(Counter(event[column] for event in rows(stream)).values(), reverse=True)
         middle = counts[len(counts) // 2], counts[(len(counts) - 1) // 2]
@@ -201,27 +201,27 @@ def test_degrees_match_a_count_per_node(stream: EventStream) -> None:
 
 def test_the_busiest_hundredth_is_rounded_up() -> None:
     src = np.repeat(np.arange(201), [50, 30, 20, *[1] * 198])  # 3 of 201 sources are the top 1%
-    found = summarise(EventStream.from_arrays(src, src + 1000, np.arange(len(src))))
+    found = summarize(EventStream.from_arrays(src, src + 1000, np.arange(len(src))))
     assert found.degrees.sources.top_share == pytest.approx(100 / 298)
 
 
 @given(streams())
 def test_everything_survives_json(stream: EventStream) -> None:
-    found = summarise(stream).as_dict()
+    found = summarize(stream).as_dict()
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
 # --- times, ids, features ------------------------------------------------------------------------------
 
 
-def test_a_slice_is_summarised_by_its_own_nodes() -> None:
-    found = summarise(meetings()[:3])
+def test_a_slice_is_summarized_by_its_own_nodes() -> None:
+    found = summarize(meetings()[:3])
     assert (found.events, found.nodes, found.sources) == (3, 2, 2)
     assert found.ids.sources == ["ann", "bob"]
 
 
 def test_example_ids_are_of_the_right_side() -> None:
-    found = summarise(EventStream.from_arrays([7, 5, 9, 6], [30, 31, 33, 32], [0, 1, 2, 3]))
+    found = summarize(EventStream.from_arrays([7, 5, 9, 6], [30, 31, 33, 32], [0, 1, 2, 3]))
     assert found.bipartite
     assert (found.ids.type, found.ids.sources, found.ids.destinations) == (
         "integer",
@@ -232,7 +232,7 @@ def test_example_ids_are_of_the_right_side() -> None:
 
 def test_node_features_and_notices_are_included() -> None:
     stream = EventStream.from_arrays([1, 2], [2, 3], [9, 4], node_features={1: [0, 1], 2: [2, 3], 3: [4, 5]})
-    found = summarise(stream)
+    found = summarize(stream)
     assert (found.features.edge, found.features.node) == (0, 2)
     assert found.notices == stream.notices
     assert "time order" in found.notices[0]
@@ -240,7 +240,7 @@ def test_node_features_and_notices_are_included() -> None:
 
 def test_an_empty_stream_is_rejected() -> None:
     with pytest.raises(DataError, match="meetings: there are no events"):
-        summarise(meetings()[3:3])
+        summarize(meetings()[3:3])
 
 
 # --- real streams --------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_an_empty_stream_is_rejected() -> None:
 def test_published_numbers(
     name: str, expected: tuple[int | None, ...], real_stream: Callable[[str], EventStream]
 ) -> None:
-    found: Summary = summarise(real_stream(name))
+    found: Summary = summarize(real_stream(name))
     got = (
         found.events,
         found.nodes,
@@ -271,7 +271,7 @@ def test_published_numbers(
 
 
 def test_the_published_split_and_labels_of_wikipedia(real_stream: Callable[[str], EventStream]) -> None:
-    found = summarise(real_stream("wikipedia"))
+    found = summarize(real_stream("wikipedia"))
     assert [p.events for p in (found.split.train, found.split.val, found.split.test)] == [
         110_232,
         23_621,
@@ -281,6 +281,6 @@ def test_the_published_split_and_labels_of_wikipedia(real_stream: Callable[[str]
 
 
 def test_no_pair_of_bitcoin_occurs_twice(real_stream: Callable[[str], EventStream]) -> None:
-    found = summarise(real_stream("bitcoin_otc"))
+    found = summarize(real_stream("bitcoin_otc"))
     assert (found.repeats.pairs, found.repeats.ratio) == (35_592, 0.0)
     assert found.time.unix == "seconds"

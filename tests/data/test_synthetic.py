@@ -238,15 +238,15 @@ def test_features_predict_the_topic() -> None:
     )
     assert stream.edge_features is not None
     parts = components(stream)
-    centres = {}
+    centers = {}
     for item in stream.destinations.tolist():
         rows = stream.edge_features[stream.dst == item]
         assert rows.std(axis=0) == pytest.approx(0.5, rel=0.15)
-        centres.setdefault(int(parts[item]), []).append(rows.mean(axis=0))
-    assert len(centres) == 3
-    for own in centres.values():
+        centers.setdefault(int(parts[item]), []).append(rows.mean(axis=0))
+    assert len(centers) == 3
+    for own in centers.values():
         assert np.ptp(np.array(own), axis=0).max() < 0.15
-    means = np.array([np.mean(own, axis=0) for own in centres.values()])
+    means = np.array([np.mean(own, axis=0) for own in centers.values()])
     apart = np.linalg.norm(means[:, None] - means[None], axis=-1)
     assert apart[np.triu_indices(3, 1)].min() > 1.0
 

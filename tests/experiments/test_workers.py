@@ -1,4 +1,4 @@
-"""Worker processes: no piece of work affects the next one or its neighbour."""
+"""Worker processes: no piece of work affects the next one or its neighbor."""
 
 from __future__ import annotations
 

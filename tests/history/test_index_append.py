@@ -1,4 +1,4 @@
-"""Appending events: the result equals a history built at once, and costs amortised O(1) per event."""
+"""Appending events: the result equals a history built at once, and costs amortized O(1) per event."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_unknown_nodes_are_added() -> None:
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("hub", [True, False])
 def test_each_entry_moves_a_bounded_number_of_times(hub: bool, compiled: bool) -> None:
-    """Amortised O(1): what is copied or reserved stays proportional to the number of entries."""
+    """Amortized O(1): what is copied or reserved stays proportional to the number of entries."""
     history = History.empty(time_dtype=torch.int64)
     index = history.segments
     copied = 0

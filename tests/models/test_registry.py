@@ -57,7 +57,7 @@ def only_builtin(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def outside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
-    """A directory on the import path with the user's module ``rhythm``."""
+    """A folder on the import path with the user's module ``rhythm``."""
     shutil.copy(OUTSIDE, tmp_path / "rhythm.py")
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path

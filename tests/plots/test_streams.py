@@ -16,12 +16,12 @@ from support.plotted import DAY, misplaced_texts, some_stream
 from contig import plots
 from contig.data.events import EventStream
 from contig.data.splits import intervals
-from contig.data.summary import summarise
+from contig.data.summary import summarize
 from contig.data.synthetic import synthetic
 
 
 def drawn(stream: EventStream, title: str = "a stream") -> Figure:
-    return plots.overview(stream, summarise(stream), title)
+    return plots.overview(stream, summarize(stream), title)
 
 
 def panels(stream: EventStream) -> tuple[Axes, Axes, Axes]:
@@ -35,7 +35,7 @@ def panels(stream: EventStream) -> tuple[Axes, Axes, Axes]:
 @pytest.mark.parametrize("start", [0, 7, 1_600_000_000])
 def test_the_bars_over_time_count_every_event_once(start: int) -> None:
     stream = some_stream(start)
-    summary = summarise(stream)
+    summary = summarize(stream)
     activity, _, _ = panels(stream)
     first_bar = start / DAY if summary.time.unix else 0
     period = 3 * 3600
@@ -63,7 +63,7 @@ def test_bars_of_two_parts_are_stacked_not_overlaid() -> None:
 def test_lines_mark_where_validation_and_test_begin() -> None:
     stream = some_stream()
     activity, _, _ = panels(stream)
-    split = summarise(stream).split
+    split = summarize(stream).split
     places = [line.get_xdata()[0] for line in activity.get_lines()]  # type: ignore[index]
     assert places == pytest.approx([split.val.first / DAY, split.test.first / DAY])  # type: ignore[operator]
 
@@ -120,7 +120,7 @@ def test_the_interval_bars_count_every_event_once() -> None:
 def test_colors_separate_the_events_at_the_quintiles() -> None:
     stream = some_stream()
     _, _, gaps = panels(stream)
-    cuts = list(summarise(stream).intervals.quantiles.values())
+    cuts = list(summarize(stream).intervals.quantiles.values())
     dt = intervals(stream)
     expected = [np.count_nonzero(dt <= cut) for cut in cuts]
     got = np.cumsum([sum(bar.get_height() for bar in bars) for bars in gaps.containers])

@@ -14,11 +14,11 @@ from support.plotted import DAY, misplaced_texts, some_stream
 
 from contig import plots
 from contig.data.events import EventStream
-from contig.data.summary import summarise
+from contig.data.summary import summarize
 
 
 def draw(stream: EventStream, times: NDArray[Any], embeddings: NDArray[Any], node: int = 3) -> Figure:
-    return plots.trajectory(stream, summarise(stream), node, times, embeddings.astype(np.float32), "a node")
+    return plots.trajectory(stream, summarize(stream), node, times, embeddings.astype(np.float32), "a node")
 
 
 def flat_path(points: int, width: int) -> tuple[NDArray[Any], NDArray[Any]]:

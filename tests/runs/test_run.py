@@ -33,9 +33,9 @@ SELECTIONS = {"transductive", "inductive", "old_old", "new_old", "new_new"}
 
 
 @pytest.fixture(scope="module")
-def labelled(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def labeled(tmp_path_factory: pytest.TempPathFactory) -> Run:
     stream = synthetic(600, sources=40, destinations=9, seed=3, dropout=0.9)
-    return fit(stream, out=tmp_path_factory.mktemp("runs") / "labelled", epochs=1, show=False, **TINY)
+    return fit(stream, out=tmp_path_factory.mktemp("runs") / "labeled", epochs=1, show=False, **TINY)
 
 
 def test_opening_restores_the_trained_model(run: Run) -> None:
@@ -75,16 +75,16 @@ def test_tasks_continue_from_the_state_after_validation(run: Run) -> None:
     ],
 )
 def test_evaluations_are_deterministic_and_change_nothing(
-    task: str, options: dict[str, Any], labelled: Run, monkeypatch: pytest.MonkeyPatch
+    task: str, options: dict[str, Any], labeled: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(label_decoding, "VALIDATIONS", 3)
     monkeypatch.setattr(label_decoding, "STEPS", 5)
-    before = labelled.embed()
-    first = labelled.evaluate(task, **options)
+    before = labeled.embed()
+    first = labeled.evaluate(task, **options)
     assert first.result.protocol.task == task
     assert set(first.as_dict()) >= FACTS
-    assert Run.open(labelled.path).evaluate(task, **options) == first
-    np.testing.assert_array_equal(labelled.embed(), before)
+    assert Run.open(labeled.path).evaluate(task, **options) == first
+    np.testing.assert_array_equal(labeled.embed(), before)
 
 
 def test_ranks_depend_on_the_batch_size(run: Run) -> None:

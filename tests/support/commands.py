@@ -42,6 +42,6 @@ class Answer:
 
     @property
     def refusal(self) -> str:
-        """Why it was refused, without colours."""
+        """Why it was refused, without colors."""
         assert self.code == 2, self.out
         return re.sub(r"\x1b\[[0-9;]*m", "", self.err)

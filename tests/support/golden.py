@@ -57,7 +57,7 @@ Numbers = dict[str, float | list[float] | None]
 
 
 def golden_stream() -> EventStream:
-    """Return 400 events of 19 sources and 11 destinations with 3 features; sources have favourites.
+    """Return 400 events of 19 sources and 11 destinations with 3 features; sources have favorites.
 
     Drawn with ``random.random``, whose numbers Python promises to keep.
     """
@@ -65,11 +65,11 @@ def golden_stream() -> EventStream:
     src, dst, features = [], [], []
     for _ in range(400):
         source = int(19 * draw() ** 2)
-        favourite = (3 * source) % 11
-        target = favourite if draw() < 0.6 else int(11 * draw())
+        favorite = (3 * source) % 11
+        target = favorite if draw() < 0.6 else int(11 * draw())
         src.append(source)
         dst.append(target)
-        features.append([draw() + (target == favourite), draw(), draw() - 0.5])
+        features.append([draw() + (target == favorite), draw(), draw() - 0.5])
     t = np.cumsum([int(4 * draw()) for _ in src])  # with ties
     columns = np.array(features, dtype=np.float32)
     return EventStream.from_arrays(src, dst, t, edge_features=columns, bipartite=True, origin="golden")

@@ -1,4 +1,4 @@
-"""Labelled streams, and label decoders small enough for tests."""
+"""Labeled streams, and label decoders small enough for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def short_decoders(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(label_decoding, name, value)
 
 
-def labelled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
+def labeled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
     """A random stream in which about ``share`` of the events have label 1."""
     stream = random_stream(seed, events=events, num_nodes=20)
     label = (np.random.default_rng(seed).random(events) < share).astype(np.int64)

@@ -53,9 +53,9 @@ def small_items(names: str) -> tuple[Item, ...]:
     return tuple(SMALL.get(item.name, item) for item in choose_items(names.split()))
 
 
-def small_stream(events: int = 60, labelled: bool = True) -> EventStream:
+def small_stream(events: int = 60, labeled: bool = True) -> EventStream:
     rng = np.random.default_rng(5)
-    label = rng.integers(0, 2, events) if labelled else None
+    label = rng.integers(0, 2, events) if labeled else None
     return EventStream.from_arrays(
         rng.integers(0, 9, events), rng.integers(9, 20, events), np.arange(events), label=label
     )

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 from support.evaluation import context_of
-from support.labels import labelled, short_decoders
+from support.labels import labeled, short_decoders
 from support.problems import case, random_stream, shape_of
 
 from contig.data.events import EventStream
@@ -35,12 +35,12 @@ def measure(given: EvaluationContext, seeds: int = 5) -> ClassifyResult:
 
 def test_a_heuristic_has_no_embeddings() -> None:
     with pytest.raises(ConfigError, match="no embeddings"):
-        measure(context(labelled(1), "edgebank"))
+        measure(context(labeled(1), "edgebank"))
 
 
 def test_labels_of_test_events_change_no_score() -> None:
     """With the labels of the test flipped, decoders and scores stay the same, and AUC is flipped."""
-    stream = labelled(2)
+    stream = labeled(2)
     given = context(stream)
     assert stream.label is not None
     first = int(given.data.split.test[0])
@@ -101,7 +101,7 @@ def test_metrics_against_sklearn(holdout: Holdout) -> None:
 
 
 def test_equal_labels_have_no_auc() -> None:
-    stream = labelled(3)
+    stream = labeled(3)
     split = chronological_split(stream)
     split.new_nodes[:] = False
     found = np.zeros((2, len(split.test)), np.float32)
@@ -112,7 +112,7 @@ def test_equal_labels_have_no_auc() -> None:
 
 
 def test_the_whole_task() -> None:
-    stream = labelled(2)
+    stream = labeled(2)
     given = context(stream)
     found = measure(given, seeds=3)
     assert stream.label is not None
@@ -132,7 +132,7 @@ def test_the_whole_task() -> None:
 
 
 def test_embeddings_that_are_not_finite_are_refused() -> None:
-    given = context(labelled(2))
+    given = context(labeled(2))
     with torch.no_grad():
         next(given.model.parameters()).fill_(torch.nan)
     with pytest.raises(RunError, match="are NaN or infinite"):
@@ -140,7 +140,7 @@ def test_embeddings_that_are_not_finite_are_refused() -> None:
 
 
 def test_a_model_without_new_nodes_is_not_measured_on_them() -> None:
-    stream = labelled(3)
+    stream = labeled(3)
     split = chronological_split(stream, holdout="tgn")
     label = stream.label == 1
     found = np.random.default_rng(0).normal(size=(2, len(split.test))).astype(np.float32)

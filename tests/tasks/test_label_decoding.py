@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from support.evaluation import context_of
-from support.labels import labelled, short_decoders
+from support.labels import labeled, short_decoders
 from support.problems import CASES, COUPLED, case, embeds, random_stream, shape_of, with_events
 from torch import Tensor
 
@@ -22,7 +22,7 @@ from contig.tasks.label_decoding import (
     decoder_auc,
     decoder_logits,
     source_embeddings,
-    standardised,
+    standardized,
     train_decoder,
 )
 
@@ -74,14 +74,14 @@ def test_the_future_changes_no_embedding(name: str) -> None:
 
 
 def test_embeddings_do_not_depend_on_labels() -> None:
-    stream = labelled(2)
+    stream = labeled(2)
     bare = source_embeddings(context(replace(stream, label=None)))
     np.testing.assert_array_equal(source_embeddings(context(stream)), bare)
 
 
 def test_training_and_validation_labels_matter() -> None:
     """Unlike those of the test events."""
-    stream = labelled(2)
+    stream = labeled(2)
     assert stream.label is not None
     split = chronological_split(stream)
     scores = []
@@ -158,7 +158,7 @@ def test_columns_are_scaled_by_the_training_rows() -> None:
     x = np.random.default_rng(0).normal(5, 3, (9, 4)).astype(np.float32)
     x[:, 2] = 7
     train = np.array([0, 1, 3, 4])
-    found = standardised(x, train)
+    found = standardized(x, train)
     for column in (0, 1, 3):
         mean = sum(x[i, column] for i in train) / 4
         spread = (sum((x[i, column] - mean) ** 2 for i in train) / 4) ** 0.5

@@ -68,7 +68,7 @@ class ReadsAhead(Honest):
 
 
 class KnowsTheStream(Honest):
-    """Normalises by a statistic of all events, later ones included."""
+    """Normalizes by a statistic of all events, later ones included."""
 
     def embed(self, state: NodeState, history: History, *rest: Any) -> Tensor:
         return super().embed(state, history, *rest) / history.events["t"].double().mean()

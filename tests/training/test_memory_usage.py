@@ -1,4 +1,4 @@
-"""Peak memory: at least what was held at any time, and labelled with what was measured."""
+"""Peak memory: at least what was held at any time, and labeled with what was measured."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_cpu_is_measured_from_the_start_of_the_training() -> None:
 
 
 def test_a_system_that_cannot_reset_the_peak(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory_usage, "CLEAR_REFS", tmp_path / "no directory" / "clear_refs")
+    monkeypatch.setattr(memory_usage, "CLEAR_REFS", tmp_path / "no folder" / "clear_refs")
     before = peak_memory(CPU).bytes
     reset_peak(CPU)
     assert peak_memory(CPU).bytes >= before > 0  # still that of the whole process

@@ -101,7 +101,7 @@ def bench(
     """
     for option, path in (("--out", out), ("--markdown", markdown)):
         if path is not None and path.is_dir():
-            raise ConfigError(f"{option} {path} is a directory. Specify a file.")
+            raise ConfigError(f"{option} {path} is a folder. Specify a file.")
     from contig.benchmarks.report import Report
     from contig.files import write_json
 

@@ -158,4 +158,4 @@ def _check_targets(csv: Path | None, plot: Path | None) -> None:
 
         plots.check_target(plot)
     if csv is not None and csv.is_dir():
-        raise ConfigError(f"--csv {csv} is a directory; give a file.")
+        raise ConfigError(f"--csv {csv} is a folder; give a file.")

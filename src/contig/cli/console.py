@@ -35,15 +35,15 @@ def err() -> Console:
 
 def error(message: str) -> None:
     """Print why a command stops."""
-    _print_labelled("error", "bold red", message)
+    _print_labeled("error", "bold red", message)
 
 
 def notice(message: str) -> None:
     """Print something that the user should know."""
-    _print_labelled("note", "yellow", message)
+    _print_labeled("note", "yellow", message)
 
 
-def _print_labelled(kind: str, style: str, message: str) -> None:
+def _print_labeled(kind: str, style: str, message: str) -> None:
     from rich.text import Text
 
     # Never wrapped, so that paths can be copied.

@@ -27,7 +27,7 @@ File = Annotated[
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir", metavar="DIR", help="Directory to look up datasets in first, instead of $CONTIG_DATA."
+        "--data-dir", metavar="FOLDER", help="Folder to look up datasets in first, instead of $CONTIG_DATA."
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -124,7 +124,7 @@ def read_stream(file: str, reading: ReadOptions) -> EventStream:
 
 
 def _on_disk(file: str, reading: ReadOptions) -> bool:
-    from contig.data.catalogue import DATASETS
+    from contig.data.catalog import DATASETS
     from contig.data.datasets import find_dataset
 
     if file not in DATASETS or Path(file).expanduser().exists():

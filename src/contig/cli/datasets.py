@@ -15,7 +15,7 @@ from contig.errors import ConfigError
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from contig.data.catalogue import Dataset
+    from contig.data.catalog import Dataset
 
 app = typer.Typer()
 
@@ -23,7 +23,7 @@ app = typer.Typer()
 @app.command(
     epilog=console.examples(
         ("contig datasets", "all datasets, and which are on this machine"),
-        ("contig datasets --data-dir streams", "look in this directory"),
+        ("contig datasets --data-dir streams", "look in this folder"),
         ("contig inspect synthetic:5000", "use a name wherever a file is expected"),
     )
 )
@@ -41,7 +41,7 @@ class _Entry(NamedTuple):
 
     dataset: Dataset
     path: Path | None
-    place: Literal["generated", "missing", "cache", "directory"]
+    place: Literal["generated", "missing", "cache", "folder"]
 
     def as_dict(self) -> dict[str, Any]:
         names = ("name", "description", "events", "nodes", "bipartite", "edge_width", "labels")
@@ -61,7 +61,7 @@ class _Entry(NamedTuple):
 
 def _entries(data_dir: Path | None) -> Iterator[_Entry]:
     """Describe every dataset; one that an installed package fails to provide is reported and skipped."""
-    from contig.data.catalogue import DATASETS
+    from contig.data.catalog import DATASETS
     from contig.data.datasets import cache_dir, find_dataset
 
     for name in DATASETS:
@@ -76,7 +76,7 @@ def _entries(data_dir: Path | None) -> Iterator[_Entry]:
         elif path is None:
             yield _Entry(dataset, None, "missing")
         else:
-            yield _Entry(dataset, path, "cache" if path.parent == cache_dir() else "directory")
+            yield _Entry(dataset, path, "cache" if path.parent == cache_dir() else "folder")
 
 
 def _listing(entries: Sequence[_Entry]) -> Text:

@@ -40,16 +40,16 @@ def inspect(
         typer.Option("--plot", metavar="PATH.png", help="Save a figure of the stream (png, svg or pdf)."),
     ] = None,
 ) -> None:
-    """Summarise a dataset: its size, times, nodes, split, intervals and labels."""
+    """Summarize a dataset: its size, times, nodes, split, intervals and labels."""
     if plot is not None:
         from contig import plots
 
         plots.check_target(plot)
     stream = data.read_stream(file, reading)
-    from contig.data.summary import summarise
+    from contig.data.summary import summarize
 
-    with console.status(f"summarising {file}"):
-        summary = summarise(stream)
+    with console.status(f"summarizing {file}"):
+        summary = summarize(stream)
     if plot is not None:
         with console.status(f"drawing {plot}"):
             plots.save(plots.overview(stream, summary, Path(file).name), plot)

@@ -253,11 +253,11 @@ def _around_last_events(events: NDArray[np.float64], points: int) -> NDArray[np.
 
 def _draw(stream: EventStream, node: int, path: Trajectory, target: Path) -> None:
     from contig import plots
-    from contig.data.summary import summarise
+    from contig.data.summary import summarize
 
     with console.status(f"drawing {target}"):
         title = f"Node {path.node} in {Path(stream.origin).name}"
-        figure = plots.trajectory(stream, summarise(stream), node, path.times, path.embeddings, title)
+        figure = plots.trajectory(stream, summarize(stream), node, path.times, path.embeddings, title)
         plots.save(figure, target)
 
 
@@ -296,7 +296,7 @@ def _check_output(path: Path, *extensions: str) -> None:
             f"{path}: {unknown('file format', path.suffix, extensions)} Use one of these extensions."
         )
     if path.is_dir():
-        raise ConfigError(f"{path} is a directory; name a file.")
+        raise ConfigError(f"{path} is a folder; name a file.")
 
 
 @contextmanager

@@ -138,8 +138,8 @@ def _print_notices(plan: Plan) -> None:
     study = plan.study
     if not study.configs.is_dir():
         console.notice(
-            f"--configs {study.configs} is not a directory: every model trains with its defaults instead of "
-            "the published settings, which are in the repository's configs directory"
+            f"--configs {study.configs} is not a folder: every model trains with its defaults instead of "
+            "the published settings, which are in the repository's configs folder"
         )
     for notice in (line for item in study.items for line in item.notices(study)):
         console.notice(notice)

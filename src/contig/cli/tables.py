@@ -140,7 +140,7 @@ def show_comparison(comparison: Comparison) -> None:
 
 
 def as_text(block: RenderableType) -> str:
-    """Render a table or text without colours, as wide as it needs to be."""
+    """Render a table or text without colors, as wide as it needs to be."""
     from rich.console import Console
 
     file = StringIO()

@@ -1,1 +1,1 @@
-"""Events: reading, validating, splitting and summarising them."""
+"""Events: reading, validating, splitting and summarizing them."""

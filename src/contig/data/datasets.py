@@ -1,6 +1,6 @@
 """Datasets by name: found on disk, or downloaded once, checked and cached.
 
-A dataset is looked up in the directory given (or in ``$CONTIG_DATA``) and then in the cache, as
+A dataset is looked up in the folder given (or in ``$CONTIG_DATA``) and then in the cache, as
 ``NAME.parquet`` or under the name it is published with. A download reaches its final name in the
 cache only after its events have been checked.
 """
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contig.data import downloads
-from contig.data.catalogue import DATASETS, Dataset
+from contig.data.catalog import DATASETS, Dataset
 from contig.data.columns import frozen
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions
@@ -34,7 +34,7 @@ from contig.errors import ConfigError, DataError, unknown
 log = logging.getLogger("contig")
 
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-DIRECTORY_ADVICE = "or into a directory named by data_dir or CONTIG_DATA."
+FOLDER_ADVICE = "or into a folder named by data_dir or CONTIG_DATA."
 
 
 def load_dataset(
@@ -80,7 +80,7 @@ def find_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> P
 
 
 def cache_dir() -> Path:
-    """Return where downloads are kept: ``$CONTIG_CACHE``, or ``contig`` in the user's cache directory."""
+    """Return where downloads are kept: ``$CONTIG_CACHE``, or ``contig`` in the user's cache folder."""
     own = os.environ.get("CONTIG_CACHE")
     if own:
         return Path(own).expanduser()
@@ -108,7 +108,7 @@ def _resolve(name: str, hint: str = "") -> _Request:
 
 
 def _is_file(source: str | os.PathLike[str]) -> bool:
-    """Return whether the user means a file or a directory of files rather than a dataset."""
+    """Return whether the user means a file or a folder of files rather than a dataset."""
     name, path = os.fspath(source), Path(source).expanduser()
     if path.is_file():
         return True
@@ -128,9 +128,7 @@ def _find(dataset: Dataset, data_dir: str | os.PathLike[str] | None) -> Path | N
 def _folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
     name, own = ("data_dir", data_dir) if data_dir is not None else ("CONTIG_DATA", os.getenv("CONTIG_DATA"))
     if own and not Path(own).expanduser().is_dir():
-        raise DataError(
-            f"{name}={os.fspath(own)!r} is not a directory; give the directory that holds the data."
-        )
+        raise DataError(f"{name}={os.fspath(own)!r} is not a folder; give the folder that holds the data.")
     return [*([Path(own).expanduser()] if own else []), cache_dir()]
 
 
@@ -267,7 +265,7 @@ def _how_to_provide(dataset: Dataset, reason: str, folders: Sequence[Path]) -> s
     hint = "" if dataset.name != "collegemsg" else " Or install contig[samples], which has a copy of it."
     return (
         f"Dataset {dataset.name!r} is not on this machine: {reason}. Looked for {names} in {searched}. "
-        f"{put} {dataset.filename} into {folders[0]}, {DIRECTORY_ADVICE}{hint}"
+        f"{put} {dataset.filename} into {folders[0]}, {FOLDER_ADVICE}{hint}"
     )
 
 
@@ -316,5 +314,5 @@ def _download(dataset: Dataset, url: str, features: bool) -> EventStream:
     except OSError as error:
         raise DataError(
             f"{cache_dir()}: cannot keep the download of {dataset.name} ({error}); free some space or set "
-            "CONTIG_CACHE to another directory."
+            "CONTIG_CACHE to another folder."
         ) from error

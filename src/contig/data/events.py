@@ -107,7 +107,7 @@ class EventStream:
         return replace(self, node_features=frozen(matrix))
 
     def __repr__(self) -> str:
-        """Summarise in one line: origin, size and time span."""
+        """Summarize in one line: origin, size and time span."""
         parts = [f"{len(self):,} events", f"{self.num_nodes:,} nodes"]
         if self.edge_width:
             parts.append(f"{self.edge_width:,} features")

@@ -34,7 +34,7 @@ class ReadOptions:
     - ``features``: the columns of the edge features; False leaves features out, True requires them.
     - ``format``: the file format, otherwise detected from the file.
     - ``bipartite``: whether sources and destinations are different nodes even where their ids are equal.
-    - ``data_dir``: the directory where datasets are looked up first, instead of ``$CONTIG_DATA``.
+    - ``data_dir``: the folder where datasets are looked up first, instead of ``$CONTIG_DATA``.
     """
 
     src: ColumnName | None = None

@@ -117,7 +117,7 @@ class Ids:
 
 @dataclass(frozen=True)
 class Summary:
-    """The result of ``summarise``.
+    """The result of ``summarize``.
 
     ``nodes`` counts nodes that occur in the events; of these ``sources`` send, ``destinations``
     receive and ``both`` do both. ``labels`` counts events per class, if there are labels.
@@ -146,10 +146,10 @@ class Summary:
         return asdict(self) | {"notices": list(self.notices)}
 
 
-def summarise(stream: EventStream) -> Summary:
+def summarize(stream: EventStream) -> Summary:
     """Describe a stream: size, time, repetition, split, intervals, degrees, labels and ids."""
     if not len(stream):
-        raise DataError(f"{stream.origin}: there are no events to summarise; a summary needs at least one.")
+        raise DataError(f"{stream.origin}: there are no events to summarize; a summary needs at least one.")
     sent = np.bincount(stream.src, minlength=stream.num_nodes)
     received = np.bincount(stream.dst, minlength=stream.num_nodes)
     return Summary(

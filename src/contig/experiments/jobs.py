@@ -111,7 +111,7 @@ def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_numerics: bool =
 def runs_in(out: Path) -> Path:
     """Return the folder of the runs in ``out``; commands with the same ``out`` share their runs."""
     if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; give a directory for the runs.")
+        raise ConfigError(f"--out {out} is a file; give a folder for the runs.")
     return out / "runs"
 
 

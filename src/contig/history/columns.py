@@ -24,7 +24,7 @@ class EventColumns:
         return torch.searchsorted(t, comparable_times(times, t.dtype).contiguous())
 
     def append(self, **rows: Tensor) -> None:
-        """Add rows to every column, in amortised O(1) each."""
+        """Add rows to every column, in amortized O(1) each."""
         added = len(rows["t"])
         for name, column in self.columns.items():
             if self.count + added > len(column):

@@ -1,7 +1,7 @@
 """Look up the events of any node strictly before any time.
 
 Every node owns a segment of entries in time order (``contig.kernels.segments``), so a query is one
-bisection, ties are exact, and appending events takes amortised O(1) each.
+bisection, ties are exact, and appending events takes amortized O(1) each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Growing lists of entries, one per node, in one pool of memory.
 
 Every node owns a segment of the pool with its entries in stream order. A segment that is full moves
-to the end of the pool and doubles its capacity, so that appending takes amortised O(1) per entry.
+to the end of the pool and doubles its capacity, so that appending takes amortized O(1) per entry.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Segments:
         self._replace("entry_event", self.entry_event.long())
 
     def _lengthen(self, names: tuple[str, ...], size: int, used: int) -> None:
-        """Double these arrays at least, so that growing takes amortised O(1) per element."""
+        """Double these arrays at least, so that growing takes amortized O(1) per element."""
         for name in names:
             old = getattr(self, name)
             new = old.new_zeros(max(size, 2 * len(old)))

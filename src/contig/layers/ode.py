@@ -31,21 +31,21 @@ MIN_TOLERANCE = 1e-16  # the precision of float64
 
 
 class Coupling(NamedTuple):
-    """The normalised adjacency ``D^-1/2 S D^-1/2`` as edges from ``col`` to ``row``."""
+    """The normalized adjacency ``D^-1/2 S D^-1/2`` as edges from ``col`` to ``row``."""
 
     row: Tensor
     col: Tensor
     weight: Tensor  # float, [edges]
 
     def propagate(self, x: Tensor) -> Tensor:
-        """Multiply the normalised adjacency with ``x`` ``[rows, d]``."""
+        """Multiply the normalized adjacency with ``x`` ``[rows, d]``."""
         # not x[col]: its gradient is an index_put, which is far slower
         sent = x.index_select(0, self.col) * self.weight.unsqueeze(1)
         return torch.zeros_like(x).index_add(0, self.row, sent)
 
 
 def latest_graph(partner: Tensor, has_partner: Tensor) -> Coupling:
-    """Return the normalised adjacency of the pairs ``{v, partner[v]}`` among rows ``0..n``.
+    """Return the normalized adjacency of the pairs ``{v, partner[v]}`` among rows ``0..n``.
 
     A mutual pair counts once, and so does a self-loop. Rows without a partner are isolated. Shapes
     depend only on the number of rows: absent edges have weight 0.
@@ -91,7 +91,7 @@ def series_degree(horizon: float, tolerance: float = 1e-6) -> int:
 def series_error_bound(degree: int, horizon: float) -> float:
     """Return a bound on ``|H - H_degree| / |H(0)|`` for any gates, graph and ``beta``.
 
-    In the norm ``max_v |x_v| / sqrt(D_v)`` the normalised adjacency has norm at most 1, and row ``v``
+    In the norm ``max_v |x_v| / sqrt(D_v)`` the normalized adjacency has norm at most 1, and row ``v``
     of M at most ``|beta/2 z_n - z_i| + beta/2 z_n``, which for gates in [0, 1] and beta < 1 never
     exceeds 1. So ``|M| <= 1``, the m-th term is at most ``2 T^m / m!``, and the bound is the sum of
     the omitted terms. For a pair of nodes this norm is the maximum norm.

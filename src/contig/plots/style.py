@@ -65,8 +65,8 @@ def check_target(path: str | os.PathLike[str]) -> Path:
             f"{target}: {unknown('image format', target.suffix[1:], FORMATS)} Use one of these extensions."
         )
     if target.is_dir() or not target.parent.is_dir():
-        problem = f"{target} is a directory" if target.is_dir() else f"{target.parent} is not a directory"
-        raise ConfigError(f"{problem}. Specify a file in an existing directory.")
+        problem = f"{target} is a folder" if target.is_dir() else f"{target.parent} is not a folder"
+        raise ConfigError(f"{problem}. Specify a file in an existing folder.")
     return target
 
 

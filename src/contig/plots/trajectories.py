@@ -135,8 +135,8 @@ class _Path(NamedTuple):
 
 
 def _principal(embeddings: NDArray[np.float32], count: int = 3) -> _Path:
-    centred = embeddings.astype(np.float64) - embeddings.mean(axis=0, dtype=np.float64)
-    left, strength, axes = np.linalg.svd(centred, full_matrices=False)
+    centered = embeddings.astype(np.float64) - embeddings.mean(axis=0, dtype=np.float64)
+    left, strength, axes = np.linalg.svd(centered, full_matrices=False)
     # The sign of a component is arbitrary; fix it, so that the same path always looks the same.
     sign = np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])
     points, shares = left * strength * sign, strength**2 / max(float((strength**2).sum()), 1e-30)

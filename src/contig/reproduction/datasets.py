@@ -32,7 +32,7 @@ class StudyDataset:
     truncated: bool = False
 
     @property
-    def labelled(self) -> bool:
+    def labeled(self) -> bool:
         return self.stream.label is not None
 
     def describe(self) -> str:

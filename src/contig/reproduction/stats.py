@@ -53,9 +53,9 @@ def fit_power_law(sizes: Sequence[float], costs: Sequence[float]) -> PowerLaw | 
     if len(set(sizes)) < 2:
         return None
     x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(costs, float))
-    centred = x - x.mean()
-    slope = float(centred @ y / (centred @ centred))
-    residual = y - y.mean() - slope * centred
+    centered = x - x.mean()
+    slope = float(centered @ y / (centered @ centered))
+    residual = y - y.mean() - slope * centered
     freedom = len(x) - 2
-    error = float(np.sqrt(residual @ residual / freedom / (centred @ centred))) if freedom else nan
+    error = float(np.sqrt(residual @ residual / freedom / (centered @ centered))) if freedom else nan
     return PowerLaw(exp(float(y.mean() - slope * x.mean())), slope, error)

@@ -23,7 +23,7 @@ STEPS = 100  # between two validations
 PATIENCE = 8  # validations without a better AUC
 VALIDATIONS = 60  # at most
 LR = 1e-3
-WEIGHT_DECAY = 1e-4  # without it a few dozen positives are memorised
+WEIGHT_DECAY = 1e-4  # without it a few dozen positives are memorized
 
 
 class TrainedDecoder(NamedTuple):
@@ -41,7 +41,7 @@ def decode_test_events(
     with context.progress_bar("embedding", len(stream)) as progress:
         embedded = source_embeddings(context, progress)
     check_finite(stream, np.arange(len(stream)), embedded)
-    x = torch.from_numpy(standardised(embedded, split.train)).to(context.data.history.device)
+    x = torch.from_numpy(standardized(embedded, split.train)).to(context.data.history.device)
     truth = torch.from_numpy(label).to(x.device)
     with context.progress_bar("decoders", seeds * VALIDATIONS) as progress:
         trained = [train_decoder(x, truth, split, seed, progress) for seed in range(seeds)]
@@ -62,7 +62,7 @@ def source_embeddings(context: EvaluationContext, progress: Progress = no_progre
     return walker.read_all(np.arange(len(data.stream)), progress)
 
 
-def standardised(x: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[np.float32]:
+def standardized(x: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[np.float32]:
     """Scale columns to mean 0 and deviation 1 over the training rows; a constant column becomes 0."""
     mean, spread = x[train].mean(axis=0), x[train].std(axis=0)
     scaled: NDArray[np.float32] = (x - mean) / np.where(spread > 1e-6, spread, np.float32(np.inf))

@@ -12,7 +12,7 @@ Each candidate is embedded *at the event's own time*. Embedding candidates once 
 was active a minute ago decides most ranks, and with candidates at the time of the batch's first event a third
 to a half of the MRR is left (``contig bench --only ranking-times`` measures it). ``as_of="batch"`` is another
 protocol at a hundredth of the cost: sources and candidates are all taken at the time of the batch's first
-event, so that no query sees its own batch. Benchmarks that append to their neighbour lists only after a batch
+event, so that no query sees its own batch. Benchmarks that append to their neighbor lists only after a batch
 measure that.
 """
 

@@ -10,7 +10,7 @@ from contig.data.events import EventStream
 from contig.data.readers import read_events
 
 
-def test_a_bad_row_of_a_directory_is_reported_with_its_file(tmp_path: Path) -> None:
+def test_a_bad_row_of_a_folder_is_reported_with_its_file(tmp_path: Path) -> None:
     good = pa.table({"src": [1, 2, 3], "dst": [2, 3, 4], "t": [0.0, 1.0, 2.0]})
     bad = pa.table({"src": [1, 2], "dst": [2, 3], "t": [3.0, float("nan")]})
     pq.write_table(good, tmp_path / "a.parquet")
@@ -20,7 +20,7 @@ def test_a_bad_row_of_a_directory_is_reported_with_its_file(tmp_path: Path) -> N
     )
 
 
-def test_files_of_a_directory_must_agree(tmp_path: Path) -> None:
+def test_files_of_a_folder_must_agree(tmp_path: Path) -> None:
     pq.write_table(pa.table({"src": [1], "dst": [2], "t": [0]}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"src": [1], "to": [2], "t": [0]}), tmp_path / "b.parquet")
     message = rejection(tmp_path)

@@ -67,7 +67,7 @@ def test_a_stream_is_taken_as_it_is_and_options_reach_the_reader(arrows: Path) -
         read_events(arrows, features=True)
 
 
-def test_a_directory_can_be_read(arrows: Path) -> None:
+def test_a_folder_can_be_read(arrows: Path) -> None:
     contig.register_reader("arrows", lambda path, reading: read_arrows(next(path.iterdir()), reading))
     assert read_events(arrows.parent, format="arrows", src="who", dst="whom").equals(expected())
 

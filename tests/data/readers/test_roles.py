@@ -38,7 +38,7 @@ from contig.data.readers import read_events
         ("sender_id,receiver_id,time", False),
     ],
 )
-def test_columns_are_recognised(header: str, bipartite: bool, tmp_path: Path) -> None:
+def test_columns_are_recognized(header: str, bipartite: bool, tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text(f"{header}\n1,2,3\n2,1,4\n")
     stream = read_events(path)
@@ -58,7 +58,7 @@ def test_the_first_of_several_candidates_is_used_and_the_rest_noted(
     assert stream.notices[0] in caplog.messages
 
 
-def test_named_columns_override_recognised_ones() -> None:
+def test_named_columns_override_recognized_ones() -> None:
     table = pa.table(
         {"t": [1, 2], "src": [5, 6], "dst": [6, 5], "when": [4, 3], "boss": [7, 8], "w": [0.5, 2.0]}
     )
@@ -69,7 +69,7 @@ def test_named_columns_override_recognised_ones() -> None:
     assert_same(read_events(table, src="dst", dst="src"), EventStream.from_arrays([6, 5], [5, 6], [1, 2]))
 
 
-def test_a_named_column_is_not_recognised_for_another_role() -> None:
+def test_a_named_column_is_not_recognized_for_another_role() -> None:
     table = pa.table({"i": [1, 2], "to": [2, 3], "t": [0, 1]})
     assert_same(read_events(table, src="i"), EventStream.from_arrays([1, 2], [2, 3], [0, 1]))
 
@@ -98,7 +98,7 @@ def test_an_id_may_be_a_feature_too(route: Callable[[Events, Path], Any], tmp_pa
 
 
 @pytest.mark.parametrize("route", [as_csv, as_parquet, as_arrow])
-def test_a_feature_is_recognised_as_a_time_if_no_other_column_is(
+def test_a_feature_is_recognized_as_a_time_if_no_other_column_is(
     route: Callable[[Events, Path], Any], tmp_path: Path
 ) -> None:
     events = replace(seven(), label=None, features=None)
@@ -108,7 +108,7 @@ def test_a_feature_is_recognised_as_a_time_if_no_other_column_is(
     assert stream.notices == ()
 
 
-def test_a_column_that_is_not_a_feature_is_recognised_first() -> None:
+def test_a_column_that_is_not_a_feature_is_recognized_first() -> None:
     table = pa.table({"src": [1, 2], "i": [5, 6], "to": [2, 3], "t": [0, 1], "ts": [7, 8], "y": [1, 0]})
     stream = read_events(table, features=["i", "t", "y"])
     expected = EventStream.from_arrays(

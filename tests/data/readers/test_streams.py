@@ -185,15 +185,15 @@ def test_invalid_sources_and_options_are_rejected(tmp_path: Path) -> None:
         read_events(as_csv(seven(), tmp_path), format="cvs")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="is for files"):
         read_events(seven().table(), format="csv")
-    with pytest.raises(ConfigError, match="is a directory"):
+    with pytest.raises(ConfigError, match="is a folder"):
         read_events(tmp_path, format="csv")
     with pytest.raises(ConfigError, match=r"features=\['f1'\]"):
         read_events(seven().table(), features="f1")
 
 
-def test_empty_tables_and_directories_are_rejected(tmp_path: Path) -> None:
+def test_empty_tables_and_folders_are_rejected(tmp_path: Path) -> None:
     assert "no events" in rejection(seven().table().slice(0, 0))
-    assert "the directory has no .parquet file" in rejection(tmp_path)
+    assert "the folder has no .parquet file" in rejection(tmp_path)
     pq.write_table(seven().table().slice(0, 0), tmp_path / "none.parquet")
     assert "no events" in rejection(tmp_path)
 

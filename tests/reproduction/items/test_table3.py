@@ -1,4 +1,4 @@
-"""Table 3: classification, a column for each labelled dataset."""
+"""Table 3: classification, a column for each labeled dataset."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_only_models_with_embeddings_are_classified_by(plan: Plan) -> None:
     assert Table3().quick().options() == {"seeds": 1}
 
 
-def test_only_labelled_datasets_are_used(plan: Plan) -> None:
-    plain = StudyDataset("plain", small_stream(labelled=False), "plain")
+def test_only_labeled_datasets_are_used(plan: Plan) -> None:
+    plain = StudyDataset("plain", small_stream(labeled=False), "plain")
     study = replace(plan.study, datasets=(*plan.study.datasets, plain))
     assert [group.dataset for group in make_plan(study).groups["table3"]] == ["wikipedia", "mooc"]
     assert list(Table3().notices(study)) == []
@@ -80,7 +80,7 @@ def test_claims_are_judged_by_column() -> None:
         return Line(name, tuple(Value(Spread(a, 0.5), Spread(b, nan), 3) for a, b in numbers))
 
     lines = (line("contig", (80, 80), (70, 60)), line("tgn", (70, 79), (60, 61)))
-    grid = Grid("labelled datasets", "model", ("wikipedia", "mooc"), lines)
+    grid = Grid("labeled datasets", "model", ("wikipedia", "mooc"), lines)
     first, second = Table3().claims(Table("table3", "", (grid,)))
     assert (first.where, first.verdict) == ("wikipedia", Verdict.HOLDS)
     assert (second.where, second.verdict) == ("mooc", Verdict.ONLY_HERE)

@@ -1,6 +1,6 @@
 """Event streams from files and tables: Parquet, CSV, TSV, JODIE, SNAP and anything that exports Arrow.
 
-Columns are recognised by name, whatever their case; if several match, the first in these lists is used:
+Columns are recognized by name, whatever their case; if several match, the first in these lists is used:
 
 - source: src, source, user, u, from, sender, each also followed by id or _id;
 - destination: dst, destination, target, item, i, to, receiver, recipient, likewise;

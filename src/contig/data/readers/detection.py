@@ -17,7 +17,7 @@ AMBIGUOUS = ("csv", "tsv", "txt", "gz")  # extensions of files whose first lines
 
 
 def detect_format(path: Path) -> str:
-    """Return the name of the reader for a file or a directory."""
+    """Return the name of the reader for a file or a folder."""
     if path.is_dir() or parquet.is_parquet(path):
         return "parquet"
     extension = path.suffix.removeprefix(".").lower()

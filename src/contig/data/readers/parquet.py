@@ -1,4 +1,4 @@
-"""Parquet files, one or a directory of them."""
+"""Parquet files, one or a folder of them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def is_parquet(path: Path) -> bool:
 
 
 def open_parquet(path: Path, reading: ReadOptions) -> OpenedTable:
-    """Open a Parquet file, or a directory of files that hold one stream, in the order of their names."""
+    """Open a Parquet file, or a folder of files that hold one stream, in the order of their names."""
     if not path.is_dir():
         return _open_files([path], path)
     files = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
     if not files:
         raise DataError(
-            f"{path}: the directory has no .parquet file; give a file, or a directory of Parquet files."
+            f"{path}: the folder has no .parquet file; give a file, or a folder of Parquet files."
         )
     return _open_files(files, path)
 
@@ -67,7 +67,7 @@ def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     missing = [name for name in names if name not in schema.names]
     if missing:
         raise DataError(
-            f"{path}: there is no column {missing[0]!r} as in the directory's first file; "
+            f"{path}: there is no column {missing[0]!r} as in the folder's first file; "
             f"there are {listed(schema.names)}. Give all files the same columns."
         )
     coded = [name for name in names[:2] if is_text(schema.types[schema.names.index(name)])]

@@ -1,4 +1,4 @@
-"""The role of each column: named by the caller, or recognised by its name."""
+"""The role of each column: named by the caller, or recognized by its name."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ NUMBERED_FEATURE = re.compile(r"(f|feat|feature|edge_feat|edge_feature)_?\d+")
 
 
 def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
-    """Return the columns the caller named, and for the other roles those recognised by name.
+    """Return the columns the caller named, and for the other roles those recognized by name.
 
-    A column named as a feature is recognised as src, dst or t only if no other column is.
+    A column named as a feature is recognized as src, dst or t only if no other column is.
     """
     features = reading.feature_columns
     found = {role: _named(table, role, given) for role, given in reading.columns.items() if given is not None}
     claimed = None if features is None else tuple(_named(table, "features", given) for given in features)
     for role in ALIASES:
         if role not in found:
-            position = _recognised(table, role, set(found.values()), set(claimed or ()))
+            position = _recognized(table, role, set(found.values()), set(claimed or ()))
             found |= {} if position is None else {role: position}
     s, d, t = (found[role] for role in ("src", "dst", "t"))
     if len({s, d, t}) < 3:
@@ -43,7 +43,7 @@ def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
             f"{table.origin}: src, dst and t must be three columns, not "
             f"{table.names[s]!r}, {table.names[d]!r} and {table.names[t]!r}."
         )
-    own = _recognised_features(table, set(found.values())) if claimed is None else claimed
+    own = _recognized_features(table, set(found.values())) if claimed is None else claimed
     return Roles(s, d, t, found.get("label"), own)
 
 
@@ -72,8 +72,8 @@ def _named(table: OpenedTable, role: str, given: ColumnName) -> int:
     raise DataError(f"{table.origin}, {role}={given!r}: {unknown('column', given, names)}")
 
 
-def _recognised(table: OpenedTable, role: str, taken: set[int], claimed: set[int]) -> int | None:
-    """Return the column recognised for ``role``; None if there is none and the role is optional."""
+def _recognized(table: OpenedTable, role: str, taken: set[int], claimed: set[int]) -> int | None:
+    """Return the column recognized for ``role``; None if there is none and the role is optional."""
     position = _by_alias(table, role, taken | claimed)
     if position is not None or role == "label":
         return position
@@ -116,7 +116,7 @@ def _no_column(table: OpenedTable, role: str) -> DataError:
     )
 
 
-def _recognised_features(table: OpenedTable, taken: set[int]) -> tuple[int, ...]:
+def _recognized_features(table: OpenedTable, taken: set[int]) -> tuple[int, ...]:
     plain = {i: plain_name(name) for i, name in enumerate(table.names) if i not in taken}
     for wanted in FEATURE_LISTS:
         found = [i for i, name in plain.items() if name == wanted and i in table.list_columns]

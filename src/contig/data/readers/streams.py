@@ -24,15 +24,15 @@ log = logging.getLogger("contig")
 def read_events(
     source: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]
 ) -> EventStream:
-    """Read events from a file, a directory of Parquet files, or a table in memory.
+    """Read events from a file, a folder of Parquet files, or a table in memory.
 
     ``source`` is a path, or any object that exports an Arrow stream (a pandas or polars frame, a
     DuckDB relation, a pyarrow table or reader). ``options`` are the fields of ``ReadOptions``
     (``src="who", t="when"``) and override those of ``reading``. Columns that are not named are
-    recognised by their names (see ``contig.data.readers``). Text files may be compressed with gzip.
+    recognized by their names (see ``contig.data.readers``). Text files may be compressed with gzip.
 
     Dates become Unix seconds (without a time zone they count as UTC); integer times stay int64 and
-    fractional ones float64. Columns that are neither named nor recognised are ignored with a notice;
+    fractional ones float64. Columns that are neither named nor recognized are ignored with a notice;
     one column may have several roles. JODIE files and columns called user... and item... are always
     bipartite. In text files an id column of whole numbers holds integers, unless its first lines show
     zero-padded or hexadecimal ids, which stay text.
@@ -79,9 +79,9 @@ def _open(source: Any, reading: ReadOptions) -> OpenedTable | EventStream:
 
 def _open_path(path: Path, reading: ReadOptions) -> OpenedTable | EventStream:
     if not path.exists():
-        raise DataError(f"{path}: no such file or directory.{_similar_files(path)}")
+        raise DataError(f"{path}: no such file or folder.{_similar_files(path)}")
     if path.is_dir() and reading.format in TEXT_FORMATS:
-        raise ConfigError(f"{path} is a directory; format={reading.format!r} is for files.")
+        raise ConfigError(f"{path} is a folder; format={reading.format!r} is for files.")
     format = reading.format or detect_format(path)
     found = READERS[format](path, reading)
     if isinstance(found, OpenedTable | EventStream):

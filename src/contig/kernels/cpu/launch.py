@@ -13,7 +13,7 @@ from contig.kernels.threads import run_parallel, split_range
 
 
 def compile_loop(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop whose sums may be taken in any order, so that they can be vectorised.
+    """Compile a loop whose sums may be taken in any order, so that they can be vectorized.
 
     No other part of IEEE arithmetic is relaxed: NaN and infinity keep their meaning.
     """

@@ -1,7 +1,7 @@
 """The flow of pairs, one pair and one block of its columns at a time.
 
 All intermediate values lie in one small buffer at constant offsets: this is what lets the compiler
-see that they do not overlap, and vectorise. The letters are those of ``contig.kernels.pair_flow``.
+see that they do not overlap, and vectorize. The letters are those of ``contig.kernels.pair_flow``.
 """
 
 from __future__ import annotations

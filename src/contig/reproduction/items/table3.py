@@ -42,10 +42,10 @@ class Table3(EvaluatedItem):
         return replace(self, decoders=1)
 
     def applies_to(self, dataset: StudyDataset) -> bool:
-        return dataset.labelled
+        return dataset.labeled
 
     def notices(self, study: Study) -> Iterator[str]:
-        if not any(dataset.labelled for dataset in study.datasets):
+        if not any(dataset.labeled for dataset in study.datasets):
             names = ", ".join(dataset.name for dataset in study.datasets)
             yield f"table3 is skipped: {names} has no labels"
 
@@ -63,7 +63,7 @@ class Table3(EvaluatedItem):
             Line(label, tuple(_value(some, label, model, name) for name, some in found.items()))
             for label, model in labels
         ]
-        yield Grid("labelled datasets", "model", tuple(found), tuple(lines), rank=True)
+        yield Grid("labeled datasets", "model", tuple(found), tuple(lines), rank=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         found = _results(groups)

@@ -31,7 +31,7 @@ class Dataset:
     source: str = ""
     """Who published it, and where."""
     filename: str | None = None
-    """The file's name in the data directory, or its absolute path."""
+    """The file's name in the data folder, or its absolute path."""
     url: str | None = None
     """Where the file is downloaded from; None if that takes manual steps (see ``instructions``)."""
     instructions: str = ""
