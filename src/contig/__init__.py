@@ -8,7 +8,7 @@
     run.recommend(7, k=3)
 
 To add a model, subclass ``Model`` and pass the class to ``fit``, or register it with ``register_model``. To
-add a task, subclass ``Task`` and pass an instance to ``Run.evaluate``, or register it with ``register_task``.
+add a task, subclass ``Task`` and pass the class to ``Run.evaluate``, or register it with ``register_task``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from contig.runs.run import Run
     from contig.runs.trained_model import Recommendation, Trajectory
     from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
-    from contig.tasks.context import EvaluationContext
+    from contig.tasks.context import EvaluationContext, read_test_events
+    from contig.tasks.link_scoring import score_test_events
     from contig.training.fit import fit, resume
 
 # Names load on first use, so that `import contig` and `contig --help` do not wait for torch.
@@ -70,11 +71,13 @@ _HOME = {
     "open_stream": "data.datasets",
     "option": "options",
     "read_events": "data.readers",
+    "read_test_events": "tasks.context",
     "register_dataset": "data.catalog",
     "register_model": "models",
     "register_reader": "data.readers",
     "register_task": "tasks",
     "resume": "training.fit",
+    "score_test_events": "tasks.link_scoring",
     "synthetic": "data.synthetic",
 }
 _MODULES = ("layers", "testing")
@@ -112,11 +115,13 @@ __all__ = [
     "open_stream",
     "option",
     "read_events",
+    "read_test_events",
     "register_dataset",
     "register_model",
     "register_reader",
     "register_task",
     "resume",
+    "score_test_events",
     "synthetic",
     "testing",
 ]

@@ -23,12 +23,12 @@ class ShareTask(Task[ShareOptions, ShareResult]):
 
     name = "share"
     summary = "share of test events"
-    options_type = ShareOptions
+    options = ShareOptions
     result_type = ShareResult
 
     def measure(self, context: EvaluationContext) -> ShareResult:
         share = len(context.data.split.test) / len(context.data.stream)
-        return ShareResult(protocol=self.protocol(context), share=share**self.options.power)
+        return ShareResult(protocol=self.protocol(context), share=share**self.opt.power)
 
     @classmethod
     def table(cls, results: Mapping[str, ShareResult]) -> ResultTable:

@@ -47,8 +47,8 @@ def test_kinds_of_negatives_are_those_of_the_data_layer() -> None:
 
 
 def test_options_are_those_of_the_task() -> None:
-    assert LinkTask.of(negatives="historical").options.negatives == "historical"
-    assert ShareTask.of(power="3").options.power == 3  # as the command line gives it
+    assert LinkTask.of(negatives="historical").opt.negatives == "historical"
+    assert ShareTask.of(power="3").opt.power == 3  # as the command line gives it
     with pytest.raises(ConfigError, match=r"option of the task recommend 'candidate'.*'candidates'"):
         task_class("recommend").of(candidate=3)
     with pytest.raises(ConfigError, match="option of the task classify 'negatives'"):
@@ -91,10 +91,10 @@ def test_a_task_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None
     [
         ({"measure": Task.measure}, "it is abstract; implement measure"),
         ({"name": "other"}, "its attribute 'name' is 'other'"),
-        ({"options_type": dict}, "options_type must be a dataclass"),
+        ({"options": dict}, "options must be a dataclass"),
         ({"result_type": dict}, "result_type must be a dataclass derived from contig.TaskResult"),
         (
-            {"options_type": dataclasses.make_dataclass("Options", [("device", str, "cpu")])},
+            {"options": dataclasses.make_dataclass("Options", [("device", str, "cpu")])},
             "every evaluation has an argument 'device'",
         ),
     ],

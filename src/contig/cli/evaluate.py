@@ -58,7 +58,7 @@ def task_options(tasks: Iterable[type[Task[Any, Any]]]) -> list[TaskOption]:
 
     found: dict[str, TaskOption] = {}
     for task in tasks:
-        for one in describe(task.options_type()):
+        for one in describe(task.options()):
             metavar = "N" if one["type"].startswith("int") else "VALUE"
             new = TaskOption(one["name"], one["help"], one["default"], metavar, [])
             found.setdefault(new.name, new).tasks.append(task.name)

@@ -173,7 +173,7 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
 
     name = "classify"
     summary = "AUC of the labels of events"
-    options_type = ClassifyOptions
+    options = ClassifyOptions
     result_type = ClassifyResult
 
     def protocol(self, context: EvaluationContext) -> ClassifyProtocol:
@@ -183,7 +183,7 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
             inductive=context.model.inductive,
             decoder="three layers on the source's embedding just before the event, the model frozen",
             balance=BALANCE,
-            decoder_seeds=self.options.seeds,
+            decoder_seeds=self.opt.seeds,
             stopped_by="AUC of the validation events",
         )
 
@@ -192,7 +192,7 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
 
         stream, split, inductive = context.data.stream, context.data.split, context.model.inductive
         label = check_labels(stream, split)
-        trained, logits = decode_test_events(context, label, self.options.seeds)
+        trained, logits = decode_test_events(context, label, self.opt.seeds)
         report = classify_report(stream, split, label, logits, inductive=inductive)
         return ClassifyResult(
             protocol=self.protocol(context),

@@ -86,7 +86,7 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
 
     name = "intervals"
     summary = "AP and AUC by how long the source has been inactive"
-    options_type = LinkOptions
+    options = LinkOptions
     result_type = IntervalResult
 
     def protocol(self, context: EvaluationContext) -> IntervalProtocol:
@@ -94,7 +94,7 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
             self.name,
             context.data.split.holdout,
             inductive=context.model.inductive,
-            negatives=self.options.negatives,
+            negatives=self.opt.negatives,
             metrics=METRICS,
             sets="quintiles over the test events of the time since the source last appeared, 0 for the first",
         )
@@ -103,7 +103,7 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
         from contig.tasks.link_scoring import score_test_events
 
         data, inductive = context.data, context.model.inductive
-        scores = score_test_events(context, self.options.negatives)
+        scores = score_test_events(context, self.opt.negatives)
         report = interval_report(
             data.stream, data.split, data.split.test, scores, context.batch_size, inductive=inductive
         )

@@ -94,17 +94,17 @@ class LinkTask(Task[LinkOptions, LinkResult]):
 
     name = "link"
     summary = "AP and AUC of links"
-    options_type = LinkOptions
+    options = LinkOptions
     result_type = LinkResult
 
     def protocol(self, context: EvaluationContext) -> LinkProtocol:
         holdout, inductive = context.data.split.holdout, context.model.inductive
-        return _protocol(holdout, self.options.negatives, inductive=inductive)
+        return _protocol(holdout, self.opt.negatives, inductive=inductive)
 
     def measure(self, context: EvaluationContext) -> LinkResult:
         from contig.tasks.link_scoring import score_test_events
 
-        negatives, data = self.options.negatives, context.data
+        negatives, data = self.opt.negatives, context.data
         scores = score_test_events(context, negatives)
         return link_result(
             data.stream,

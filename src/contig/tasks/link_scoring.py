@@ -67,8 +67,11 @@ def evaluation_negatives(
     return drawn.to(device)
 
 
-def score_test_events(context: EvaluationContext, negatives: Kind) -> LinkScores:
-    """Score the test events, continuing from the state after validation."""
+def score_test_events(context: EvaluationContext, negatives: Kind = "random") -> LinkScores:
+    """Score the test events and one negative each, continuing from the state after validation.
+
+    Returns the logits as ``positive`` and ``negative``, each ``[events]``.
+    """
     data = context.data
     events = data.split.test
     drawn = evaluation_negatives(data.stream, data.split, events, negatives, data.history.device)

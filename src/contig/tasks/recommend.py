@@ -101,7 +101,7 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
 
     name = "recommend"
     summary = "rank of the true destination among all destinations"
-    options_type = RecommendOptions
+    options = RecommendOptions
     result_type = RecommendResult
 
     def protocol(self, context: EvaluationContext) -> RecommendProtocol:
@@ -118,20 +118,20 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
             inductive=context.model.inductive,
             candidates=candidates,
             ties=TIES,
-            times=TIMES[self.options.as_of],
+            times=TIMES[self.opt.as_of],
             candidate_seed=None if sampled is None else EVALUATION_SEED,
         )
 
     def _sampled(self, context: EvaluationContext) -> int | None:
         """Return how many negatives to sample; None where all destinations are ranked."""
-        wanted = self.options.candidates
+        wanted = self.opt.candidates
         return None if wanted is None or wanted >= len(context.data.stream.destinations) - 1 else wanted
 
     def measure(self, context: EvaluationContext) -> RecommendResult:
         from contig.tasks.ranking import rank_test_events
 
         data, inductive = context.data, context.model.inductive
-        ranks = rank_test_events(context, self._sampled(context), self.options.as_of)
+        ranks = rank_test_events(context, self._sampled(context), self.opt.as_of)
         report = recommend_report(data.stream, data.split, data.split.test, ranks, inductive=inductive)
         return RecommendResult(protocol=self.protocol(context), **report.each())
 

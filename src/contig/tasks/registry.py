@@ -37,13 +37,13 @@ def check_task_class(name: str, found: Any) -> None:
 def _problem(name: str, kind: type[Task[Any, Any]]) -> str | None:
     if missing := sorted(getattr(kind, "__abstractmethods__", ())):
         return f"it is abstract; implement {', '.join(missing)}"
-    if lacking := [a for a in ("name", "summary", "options_type", "result_type") if not hasattr(kind, a)]:
+    if lacking := [a for a in ("name", "summary", "options", "result_type") if not hasattr(kind, a)]:
         return f"give it the class attribute {lacking[0]}"
     if ":" not in name and kind.name != name:
         return f"its attribute 'name' is {kind.name!r}, but it is registered as {name!r}; use one name"
-    if not dataclasses.is_dataclass(kind.options_type):
-        return "options_type must be a dataclass whose fields are made by contig.option"
-    if taken := [f.name for f in dataclasses.fields(kind.options_type) if f.name in RESERVED]:
+    if not dataclasses.is_dataclass(kind.options):
+        return "options must be a dataclass whose fields are made by contig.option"
+    if taken := [f.name for f in dataclasses.fields(kind.options) if f.name in RESERVED]:
         return f"every evaluation has an argument {taken[0]!r}; rename this option"
     result: Any = kind.result_type
     if not isinstance(result, type) or not issubclass(result, TaskResult):

@@ -24,26 +24,29 @@ R = TypeVar("R", bound=TaskResult)
 class Task(ABC, Generic[Options, R]):
     """One way to measure a trained model on its test events.
 
+    A subclass sets the four class attributes and implements ``measure`` and ``table``; the values of its
+    options are in ``self.opt``.
+
     ``contig evaluate --help`` imports the module of every task, so modules of tasks import torch only inside
     ``measure``.
     """
 
     name: ClassVar[str]  # for ``--task`` and ``Run.evaluate``
     summary: ClassVar[str]  # one line of help
-    options_type: ClassVar[type[Any]]  # a dataclass whose fields are made by ``contig.option``
+    options: ClassVar[type[Any]]  # a dataclass whose fields are made by ``contig.option``
     result_type: ClassVar[type[TaskResult]]
 
     def __init__(self, options: Options | None = None) -> None:
-        self.options: Options = self.options_type() if options is None else options
+        self.opt: Options = self.options() if options is None else options
 
     @classmethod
     def of(cls, **settings: Any) -> Self:
         """Create the task with some options set; text is parsed by the option's type."""
-        known = [field.name for field in fields(cls.options_type)]
+        known = [field.name for field in fields(cls.options)]
         for name in settings:
             if name not in known:
                 raise ConfigError(unknown(f"option of the task {cls.name}", name, known))
-        return cls(set_options(cls.options_type(), settings))
+        return cls(set_options(cls.options(), settings))
 
     def protocol(self, context: EvaluationContext) -> Protocol:
         """Describe how the events are measured; override it to add what only this task has."""
