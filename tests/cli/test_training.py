@@ -55,7 +55,9 @@ def test_train_table(visits: Path) -> None:
         assert re.search(rf"{selection} edgebank( \d+\.\d\d){{4}} {m['events']}", answer.words)
     assert "best epoch: 1 of 1" in answer.words
     assert "run: mine" in answer.words
-    assert re.search(r"[\d,]+ events/s in training, [\d,]+ events/s in the test", answer.words)
+    assert re.search(
+        r"\d events/s in training \(the first epoch\), [\d,]+ events/s in the test", answer.words
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def test_the_notes_of_a_comparison(tmp_path: Path) -> None:
         "Test events, random negatives, batches of 200, new nodes by holdout tgn.",
         "AP and AUC in %, mean over batches; mean ± standard deviation over 3 seeds (heuristics: one run).",
         "window: only the last 15 days count, the duration of the test period.",
-        "Speed and memory: abacus, 2 runs at a time; peak memory of the whole process.",
+        "Speed and memory: abacus, 2 runs at a time; training speed: median of the epochs after the first; "
+        "peak memory of the whole process.",
     ]
 
 

@@ -63,7 +63,6 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
     called: list[tuple[Any, ...]] = []
     monkeypatch.setattr(module, "fit", lambda *given, **named: called.append((*given, named)))
     monkeypatch.setattr(module, "resume", lambda *given, **named: called.append((*given, named)))
-    module._events.cache_clear()
     return called
 
 
@@ -80,13 +79,11 @@ COLUMNS = ReadOptions(src="who", dst="page", t="when", bipartite=True)
 def test_a_job_trains_its_recipe(visits: Path, fitted: list[tuple[Any, ...]], tmp_path: Path) -> None:
     stream = open_stream(visits, COLUMNS)
     recipe = Recipe(str(visits), "tgn", {"dim": "8"}, reading=COLUMNS, fingerprint=stream.fingerprint())
-    one, two = plan([recipe], 2, tmp_path)
-    one.run("cpu")
-    two.run("cpu")
-    [(events, *_), (again, model, named)] = fitted
-    assert events is again  # read once
+    _, job = plan([recipe], 2, tmp_path)
+    job.run("cpu")
+    [(events, model, named)] = fitted
     assert (events.fingerprint(), events.num_nodes) == (stream.fingerprint(), 4)
-    assert (model, named) == ("tgn", {"out": two.folder, "device": "cpu", "dim": "8", "seed": 1})
+    assert (model, named) == ("tgn", {"out": job.folder, "device": "cpu", "dim": "8", "seed": 1})
 
 
 def test_an_interrupted_run_is_resumed(fitted: list[tuple[Any, ...]], tmp_path: Path) -> None:
@@ -153,6 +150,24 @@ def test_evaluations_follow_their_job_unless_it_failed(
     }
     for chain in chains[1:]:  # an evaluation that fails does not stop the next one
         assert [work for work in started if work in chain] == [w for w in chain if w != jobs[1]]
+
+
+def test_every_training_has_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its speed and memory would otherwise depend on what ran before; evaluations measure neither."""
+    jobs = plan(TWO, 1, tmp_path)
+    run_inline(
+        monkeypatch,
+        lambda work, _: finish(work) if isinstance(work, Job) else write_json(work.file, {}),
+    )
+    start, fresh = module.WorkerPool.start, []
+
+    def recorded(*given: Any, **named: Any) -> None:
+        fresh.append(named["fresh"])
+        start(*given, **named)
+
+    monkeypatch.setattr(module.WorkerPool, "start", recorded)
+    run_jobs([[job, Evaluation(job, "link")] for job in jobs])
+    assert fresh == [True, False, True, False]
 
 
 def test_an_interrupt_ends_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

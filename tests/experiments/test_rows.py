@@ -42,7 +42,7 @@ def test_statistics_over_the_runs(tmp_path: Path) -> None:
     assert complete.transductive.ap == pytest.approx((mean(APS), stdev(APS)))
     assert complete.inductive.auc == pytest.approx((mean(APS) - 0.1, stdev(APS)))
     assert complete.selection("inductive") is complete.inductive
-    assert (complete.cost.epochs, complete.cost.epoch_seconds, complete.cost.parameters) == (2, 3.0, 1234)
+    assert (complete.cost.epochs, complete.cost.epoch_seconds, complete.cost.parameters) == (2, 4.0, 1234)
     assert (complete.cost.train_speed, complete.cost.score_speed) == (1001, 400)
     assert complete.cost.peak_memory == 10_000  # the maximum
     assert complete.as_dict()["peak_memory_of"] == "tensors on the GPU"

@@ -83,6 +83,39 @@ def test_a_failure_has_a_reason_and_the_slot_stays_usable(
     assert run(calls.print_in_many_ways)[1] is None
 
 
+def test_a_fresh_worker_is_another_process(pool: WorkerPool, tmp_path: Path) -> None:
+    for fresh in (False, False, True, False):
+        pool.start(0, Call(tmp_path / "log", calls.print_process_id), "cpu", fresh=fresh)
+        assert pool.wait() == [(0, None)]
+    first, second, third, fourth = (tmp_path / "log").read_text().split()
+    assert first == second != third == fourth
+
+
+def test_work_may_have_child_processes(run: Run) -> None:
+    log, reason = run(calls.print_from_a_child)
+    assert (log, reason) == ("of a child process\n", None)
+
+
+@POSIX
+def test_children_of_a_dead_worker_are_killed(tmp_path: Path) -> None:
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with WorkerPool(1) as pool:
+        pool.start(0, Call(tmp_path / "log", calls.leave_a_child, (pipe,)), "cpu")
+        with pipe.open() as file:
+            assert file.readline().strip().isdecimal()
+            [(_, reason)] = pool.wait()
+            assert file.read() == ""  # which ends when the child does
+    assert "SIGKILL" in str(reason)
+
+
+def test_a_log_that_cannot_be_written_is_a_failure(pool: WorkerPool, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    pool.start(0, Call(tmp_path / "file" / "log", calls.print_process_id), "cpu")
+    [(_, reason)] = pool.wait()
+    assert "Error" in str(reason)
+    assert str(tmp_path / "file") in str(reason)
+
+
 @POSIX
 def test_a_worker_that_dies_while_idle_is_replaced(pool: WorkerPool, run: Run) -> None:
     run(calls.print_in_many_ways)

@@ -12,7 +12,7 @@ import pytest
 
 from contig.errors import RunError
 from contig.files import write_json
-from contig.runs.metrics import Epoch, read_metrics
+from contig.runs.metrics import Epoch, Throughput, read_metrics
 from contig.runs.run import Run
 from contig.tasks import read_evaluation
 from contig.tasks.results import LinkMetrics
@@ -87,6 +87,21 @@ def test_a_file_that_does_not_fit_is_named_with_the_field(run: Run, tmp_path: Pa
     write_json(path, {**content, "protocol": {**content["protocol"], "task": "lnk"}})
     with pytest.raises(RunError, match=rf"^{path}: the field protocol\.task must be one of .*, not 'lnk'"):
         read_evaluation(path)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "expected", "over"),
+    [
+        ([10.0], 10.0, "the first epoch"),
+        ([10.0, 70.0], 70.0, "median of the epochs after the first"),
+        ([10.0, 70.0, 20.0, 80.0], 70.0, "median of the epochs after the first"),  # 20: it was resumed
+    ],
+)
+def test_the_first_epoch_does_not_count_for_the_speed(
+    speeds: list[float], expected: float, over: str
+) -> None:
+    found = Throughput.of([replace(EPOCH, events_per_second=speed) for speed in speeds], score=5.0)
+    assert found == Throughput(train=expected, train_over=over, score=5.0)
 
 
 def test_the_line_of_an_epoch() -> None:

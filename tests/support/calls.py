@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -60,6 +61,23 @@ def change_settings() -> None:
     torch.set_num_threads(2)
     torch.manual_seed(5)
     torch.backends.cuda.matmul.allow_tf32 = True
+
+
+def print_process_id() -> None:
+    print(os.getpid())
+
+
+def print_from_a_child() -> None:
+    child = multiprocessing.get_context("spawn").Process(target=print, args=("of a child process",))
+    child.start()
+    child.join()
+
+
+def leave_a_child(pipe: Path) -> None:
+    """Be killed while a forked child holds a named pipe open and waits for ever."""
+    child = multiprocessing.get_context("fork").Process(target=wait_to_be_stopped, args=(str(pipe),))
+    child.start()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def print_content(path: Path) -> None:

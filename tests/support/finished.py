@@ -27,7 +27,11 @@ def finish(job: Job, ap: float = 0.9, *, inductive: bool = True, **changes: Any)
         parameters=1234 if learns else 0,
         peak_memory=PeakMemory(bytes=300_000_000, of="the whole process"),
         best_epoch=2,
-        events_per_second=Throughput(train=5000.0 if learns else 0.0, score=70_000.0),
+        events_per_second=Throughput(
+            train=5000.0 if learns else 0.0,
+            train_over="median of the epochs after the first",
+            score=70_000.0,
+        ),
         epochs=(epoch(1, 2.0), epoch(2, 4.0)),
     )
     write_json(job.folder / "metrics.json", {**metrics.as_dict(), **changes})

@@ -24,7 +24,7 @@ def run_inline(patch: pytest.MonkeyPatch, run: Run) -> list[Work]:
         def __init__(self, slots: int, threads: int | None = None) -> None:
             self.ended: list[tuple[int, str | None]] = []
 
-        def start(self, slot: int, work: Work, device: str) -> None:
+        def start(self, slot: int, work: Work, device: str, *, fresh: bool = False) -> None:
             started.append(work)
             self.ended.append((slot, run(work, device)))
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import fields
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from typer.testing import CliRunner
 from contig.cli import app
 from contig.data.events import EventStream
 from contig.errors import ConfigError, RunError
-from contig.models import MODELS, model_class
+from contig.models import MODELS, Model, model_class
 from contig.runs.folder import RunFolder
 from contig.runs.options import TrainOptions
 from contig.runs.run import Run
@@ -88,18 +89,19 @@ def test_an_epoch_has_the_number_of_steps_that_these_tests_assume(reference: Pat
 
 
 @pytest.mark.parametrize(
-    ("step", "signum"),
+    ("step", "signum", "saved"),
     [
-        (1, signal.SIGINT),
-        (5, signal.SIGTERM),
-        (STEPS, signal.SIGINT),
-        (STEPS + 1, signal.SIGINT),
-        (2 * STEPS + 3, signal.SIGTERM),
+        (2, signal.SIGINT, (0, 2)),
+        (5, signal.SIGTERM, (0, 5)),
+        (STEPS, signal.SIGINT, (0, STEPS)),
+        (STEPS + 1, signal.SIGINT, (1, 0)),  # nothing is lost but this step, which may take long to compile
+        (2 * STEPS + 3, signal.SIGTERM, (2, 3)),
     ],
 )
-def test_a_stop_between_steps(
+def test_a_stop_in_a_step(
     step: int,
     signum: signal.Signals,
+    saved: tuple[int, int],
     stream: EventStream,
     reference: Path,
     tmp_path: Path,
@@ -111,7 +113,7 @@ def test_a_stop_between_steps(
         with pytest.raises(Interrupted):
             train(stream, tmp_path / "run")
     progress = load_saved(tmp_path / "run", "checkpoint.pt")["progress"]
-    assert (progress["epoch"], progress["step"]) == ((step - 1) // STEPS, (step - 1) % STEPS + 1)
+    assert (progress["epoch"], progress["step"]) == saved
     if step <= STEPS:  # no epoch has finished, so there is nothing to open
         with pytest.raises(RunError, match="contig resume"):
             Run.open(tmp_path / "run")
@@ -119,16 +121,60 @@ def test_a_stop_between_steps(
     assert identical_runs(tmp_path / "run", reference)
 
 
-def test_a_stop_during_validation_waits_for_its_end(
-    stream: EventStream, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def stop_here(signum: signal.Signals) -> Callable[..., Any]:
+    """A function that requests a stop and must not return."""
+
+    def stop(*_: Any, **__: Any) -> None:
+        signal.raise_signal(signum)
+        pytest.fail("still running")
+
+    return stop
+
+
+def stopped_before(number: int, function: Callable[..., Any], signum: signal.Signals) -> Callable[..., Any]:
+    """``function``, but its n-th call requests a stop instead."""
+    calls = chain(repeat(function, number - 1), [stop_here(signum)])
+    return lambda *args, **kwargs: next(calls)(*args, **kwargs)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_during_validation_keeps_the_epoch(
+    signum: signal.Signals,
+    stream: EventStream,
+    reference: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with monkeypatch.context() as patch:
-        interrupted = after_call(2, LinkScorer.__call__, lambda: signal.raise_signal(signal.SIGINT))
-        patch.setattr(LinkScorer, "__call__", interrupted)
+        patch.setattr(LinkScorer, "__call__", stopped_before(2, LinkScorer.__call__, signum))
         with pytest.raises(Interrupted):
             train(stream, tmp_path / "run")
     progress = load_saved(tmp_path / "run", "checkpoint.pt")["progress"]
-    assert (progress["epoch"], progress["step"], len(progress["log"])) == (2, 0, 2)
+    assert (progress["epoch"], progress["step"], len(progress["log"])) == (1, STEPS, 1)
+    resume(tmp_path / "run", show=False)
+    assert identical_runs(tmp_path / "run", reference)
+
+
+def test_a_stop_while_the_model_is_prepared(
+    stream: EventStream, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "prepare", stop_here(signal.SIGTERM))
+        with pytest.raises(Interrupted):
+            train(stream, tmp_path / "run")
+    assert not (tmp_path / "run" / "checkpoint.pt").exists()
+    resume(tmp_path / "run", show=False)
+    assert identical_runs(tmp_path / "run", reference)
+
+
+def test_a_stop_in_the_very_first_step(
+    stream: EventStream, reference: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may compile for a minute."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "loss", stop_here(signal.SIGTERM))
+        with pytest.raises(Interrupted):
+            train(stream, tmp_path / "run")
     resume(tmp_path / "run", show=False)
     assert identical_runs(tmp_path / "run", reference)
 

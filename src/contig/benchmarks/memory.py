@@ -11,7 +11,8 @@ from contig.benchmarks.processes import in_new_process
 from contig.benchmarks.steps import TrainingSteps
 from contig.benchmarks.timing import Stepper
 from contig.data.events import EventStream
-from contig.training.memory_usage import peak_memory, reset_peak
+from contig.kernels.devices import pick_device
+from contig.training.memory_usage import PeakMeter, measured_on
 
 
 def training_peak(stream: EventStream, settings: Settings, device: str, model: str | None) -> int:
@@ -19,12 +20,12 @@ def training_peak(stream: EventStream, settings: Settings, device: str, model: s
 
     Meaningful in a fresh process only.
     """
+    memory = PeakMeter(pick_device(device))
     bench = Bench.prepare(stream, settings, device)
-    reset_peak(bench.device)
     stepper: Stepper = bench.peer() if model is None else TrainingSteps(bench.session(model))
     stepper.rewind()
     stepper.advance(bench.settings.last)
-    return int(peak_memory(bench.device).bytes or 0)
+    return int(memory.peak().bytes or 0)
 
 
 def measure_memory(bench: Bench) -> Iterator[Measurement]:
@@ -33,5 +34,5 @@ def measure_memory(bench: Bench) -> Iterator[Measurement]:
     theirs = float(in_new_process(training_peak, *arguments, None))
     for model in ("contig", "tgn"):
         own = float(in_new_process(training_peak, *arguments, model))
-        what, note = f"peak memory of training, {model}", f"of {peak_memory(bench.device).of}"
+        what, note = f"peak memory of training, {model}", f"of {measured_on(bench.device)}"
         yield Measurement.compare("memory", what, [own], peers.NAME, [theirs], unit="bytes", note=note)

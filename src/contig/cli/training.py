@@ -218,7 +218,7 @@ def _print_result(run: Run, others: dict[str, RunMetrics], json: bool) -> None:
     table = LinkTask.table({one.facts.model: one.result for one in (metrics, *others.values())})
     console.out().print(results.rich_table(table))
     speed = metrics.events_per_second
-    training = f"{speed.train:,.0f} events/s in training, " if run.model.learns else ""
+    training = f"{speed.train:,.0f} events/s in training ({speed.train_over}), " if run.model.learns else ""
     console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
     if run.model.learns:
         console.out().print(f"  best epoch: {metrics.best_epoch} of {len(metrics.epochs)}")

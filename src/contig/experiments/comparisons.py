@@ -95,8 +95,11 @@ class Comparison:
         results = [one for row in self.finished for one in row.results]
         hardware = " and ".join(dict.fromkeys(one.facts.hardware for one in results))
         shared = f", {self.at_once} runs at a time" if self.at_once > 1 else ""
+        trained = [one for row in self.finished if row.learns for one in row.results]
+        over = " or ".join(dict.fromkeys(one.events_per_second.train_over for one in trained))
+        speed = f"; training speed: {over}" if over else ""
         peak = " and ".join(dict.fromkeys(one.peak_memory.of for one in results))
-        return f"{hardware}{shared}; peak memory of {peak}"
+        return f"{hardware}{shared}{speed}; peak memory of {peak}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""

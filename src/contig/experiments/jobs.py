@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from math import isnan
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -20,8 +19,6 @@ from contig.experiments.workers import WorkerPool, sigterm_interrupts, threads_e
 from contig.models import model_class
 from contig.runs.metrics import RunMetrics, read_metrics
 from contig.training.fit import fit, resume
-
-STREAMS_KEPT = 2  # by each worker, so that jobs on the same events read them once
 
 
 class Work(Runnable, Protocol):
@@ -76,7 +73,6 @@ class Job:
         return read_metrics(self.folder / "metrics.json")
 
 
-@lru_cache(STREAMS_KEPT)
 def _events(data: str, reading: ReadOptions, fingerprint: str) -> EventStream:
     """Read the events of a recipe; they must still be those it was planned for."""
     stream = open_stream(data, reading)
@@ -131,9 +127,11 @@ def run_jobs(
 
     A chain is a job followed by its evaluations, which are skipped if the job fails. A failure stops nothing
     else. ``ended`` is called after each piece of work, with the reason if it failed. Ctrl-C and SIGTERM stop
-    all work at its next checkpoint and raise ``KeyboardInterrupt``; running the same chains again resumes it.
+    all work at once and raise ``KeyboardInterrupt``; running the same chains again resumes it.
 
-    Workers are new processes: a model that was registered in this one must be named by its path there.
+    Every job trains in a new process, so that its speed and its peak memory do not depend on what ran before;
+    its evaluations follow in the same one. A model that was registered in this process must be named by its
+    path there.
     """
     waiting = [chain for chain in chains if not all(work.done for work in chain)]
     slots, shared = min(at_once, len(waiting)), iter(waiting)
@@ -145,7 +143,7 @@ def run_jobs(
         work = queues[slot].send(reason)
         if work is not None:
             running[slot] = work
-            pool.start(slot, work, device)
+            pool.start(slot, work, device, fresh=isinstance(work, Job))
 
     with sigterm_interrupts(), WorkerPool(slots, threads_each(at_once)) as pool:
         for slot in range(slots):

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from math import isnan, nan
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean, median, stdev
 from typing import Any, NamedTuple
 
 from contig.experiments.jobs import Failure, Job
 from contig.experiments.recipes import PLAIN, Recipe
 from contig.files import replacing
 from contig.models import model_class
-from contig.runs.metrics import RunMetrics
+from contig.runs.metrics import RunMetrics, timed_epochs
 from contig.tasks.results import LinkMetrics
 
 SELECTIONS = ("transductive", "inductive")
@@ -59,7 +59,7 @@ class Cost(NamedTuple):
     """What training takes: means over seeds, but the maximum of the memory; NaN where unknown."""
 
     epochs: float
-    epoch_seconds: float
+    epoch_seconds: float  # without the first epoch, if there are others
     parameters: float
     train_speed: float  # events per second
     score_speed: float
@@ -72,7 +72,7 @@ class Cost(NamedTuple):
         peaks = [nan if r.peak_memory.bytes is None else r.peak_memory.bytes for r in results]
         return cls(
             epochs=mean(len(r.epochs) for r in results),
-            epoch_seconds=mean(mean(e.train_seconds for e in r.epochs) for r in results),
+            epoch_seconds=mean(median(e.train_seconds for e in timed_epochs(r.epochs)) for r in results),
             parameters=results[0].parameters,
             train_speed=mean(r.events_per_second.train for r in results) or nan,  # 0 for a heuristic
             score_speed=mean(r.events_per_second.score for r in results),

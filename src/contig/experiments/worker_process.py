@@ -42,6 +42,8 @@ class Runnable(Protocol):
 def serve(requests: Connection, threads: int | None) -> None:
     """Run the work that arrives until the pipe closes; send back why each failed, or None."""
     _prepare(threads)
+    if hasattr(os, "register_at_fork"):  # else the pipe would stay open in children when this process dies
+        os.register_at_fork(after_in_child=requests.close)
     try:
         while True:
             work, device = requests.recv()
@@ -52,25 +54,30 @@ def serve(requests: Connection, threads: int | None) -> None:
 
 def perform(work: Runnable, device: str) -> str | None:
     """Run ``work`` and return why it failed, or None; leave the process as it was before."""
-    with _output_to(work.log), warnings.catch_warnings(), _settings_restored():
-        try:
-            work.run(device)
-        except KeyboardInterrupt:
-            return INTERRUPTED
-        except ContigError as error:
-            traceback.print_exc()
-            return _first_line(str(error))
-        except Exception as error:
-            traceback.print_exc()
-            return _first_line(f"{type(error).__name__}: {error}")
-        finally:
-            _release_memory()
+    try:
+        with _output_to(work.log), warnings.catch_warnings(), _settings_restored():
+            return _run(work, device)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:  # such as a log that cannot be written
+        return _reason(error)
+
+
+def _run(work: Runnable, device: str) -> str | None:
+    try:
+        work.run(device)
+    except Exception as error:
+        traceback.print_exc()
+        return _reason(error)
+    finally:
+        _release_memory()
     return None
 
 
-def _first_line(reason: str) -> str:
-    """Shorten a reason to one line; the log has all of it."""
-    return reason.strip().partition("\n")[0]
+def _reason(error: Exception) -> str:
+    """Describe an error in one line; the log has all of it."""
+    text = str(error) if isinstance(error, ContigError) else f"{type(error).__name__}: {error}"
+    return text.strip().partition("\n")[0]
 
 
 # --- when the process starts -------------------------------------------------------------------------------
@@ -93,17 +100,19 @@ def _prepare(threads: int | None) -> None:
 def _handle_signals() -> None:
     """Stop on SIGTERM only: Ctrl-C reaches the parent, which decides what happens to its workers."""
     if hasattr(os, "setsid"):
-        os.setsid()
+        os.setsid()  # also makes a process group of this process and its children
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def _exit_with_parent() -> None:
-    """End this process when its parent ends, however that happens."""
+    """End this process and its children when its parent ends, however that happens."""
     parent = multiprocessing.parent_process()
 
     def watch() -> None:
         if parent is not None:
             parent.join()
+            if hasattr(os, "killpg"):
+                os.killpg(os.getpid(), signal.SIGKILL)
             os._exit(1)
 
     threading.Thread(target=watch, name="watch-parent", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Worker processes: each runs many pieces of work, and one that dies fails only its own."""
+"""Worker processes: each runs a chain of work, and one that dies fails only its own."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from types import TracebackType
@@ -15,14 +15,14 @@ from typing import Any, Self, cast
 
 from contig.experiments.worker_process import Runnable, serve
 
-STOP_SECONDS = 30.0  # to save a checkpoint when interrupted, before a worker is killed
+STOP_SECONDS = 30.0  # to finish a step and save a checkpoint when interrupted, before a worker is killed
 
 
 class WorkerPool:
     """A fixed number of slots, each with a worker process that starts when the slot is first used.
 
-    A worker is replaced after a failure: it may have died, and after some errors of a GPU its process
-    cannot use the GPU any more.
+    A worker is replaced on demand, so that what is measured in it does not depend on what ran before, and
+    after a failure: it may have died, and after some errors of a GPU its process cannot use the GPU any more.
     """
 
     def __init__(self, slots: int, threads: int | None = None) -> None:
@@ -30,10 +30,10 @@ class WorkerPool:
         self._threads = threads
         self._workers: list[_Worker | None] = [None] * slots
 
-    def start(self, slot: int, work: Runnable, device: str) -> None:
-        """Start ``work`` in an idle slot."""
+    def start(self, slot: int, work: Runnable, device: str, *, fresh: bool = False) -> None:
+        """Start ``work`` in an idle slot, in a new process if ``fresh``."""
         worker = self._workers[slot]
-        if worker is None or not worker.alive:
+        if worker is None or fresh or not worker.alive:
             worker = self._replace(slot)
         try:
             worker.start(work, device)
@@ -44,6 +44,7 @@ class WorkerPool:
         if (worker := self._workers[slot]) is not None:
             worker.kill()
         worker = self._workers[slot] = _Worker(self._threads)
+        worker.launch()  # only now, so that an interruption cannot lose it
         return worker
 
     def wait(self) -> list[tuple[int, str | None]]:
@@ -74,11 +75,19 @@ class _Worker:
 
     def __init__(self, threads: int | None) -> None:
         context = get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=serve, args=(theirs, threads), daemon=True)
-        self.process.start()
-        theirs.close()  # else its end would stay open when the process dies
+        self.connection, self._theirs = context.Pipe()
+        # not a daemon, which could not have children of its own
+        self.process = context.Process(target=serve, args=(self._theirs, threads))
         self.busy = False
+
+    def launch(self) -> None:
+        """Start the process."""
+        self.process.start()
+        self._theirs.close()  # else its end would stay open when the process dies
+
+    @property
+    def launched(self) -> bool:
+        return self.process.pid is not None
 
     @property
     def alive(self) -> bool:
@@ -98,9 +107,18 @@ class _Worker:
             return _death(self.process.exitcode or 0)
 
     def kill(self) -> None:
-        self.process.kill()
-        self.process.join()
+        """End the process and all that it has started."""
+        if self.launched:
+            self._kill_group()
+            self.process.kill()
+            self.process.join()
         self.connection.close()
+
+    def _kill_group(self) -> None:
+        """Kill the process group; there is none before the process has set it up, or where all have ended."""
+        if hasattr(os, "killpg") and self.process.pid is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
 
 def _death(code: int) -> str:
@@ -115,11 +133,12 @@ def _stop(workers: list[_Worker]) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     try:
         for worker in workers:
-            if worker.busy:
+            if worker.busy and worker.launched:
                 worker.process.terminate()
             worker.connection.close()
         for worker in workers:
-            worker.process.join(max(0.0, deadline - time.monotonic()))
+            if worker.launched:
+                worker.process.join(max(0.0, deadline - time.monotonic()))
     finally:  # also when a second Ctrl-C interrupts the waiting
         for worker in workers:
             worker.kill()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import torch
 
@@ -41,12 +43,28 @@ class Epoch(Record):
         )
 
 
+def timed_epochs(epochs: Sequence[Epoch]) -> Sequence[Epoch]:
+    """Return the epochs whose time counts: all but the first, which compiles, unless it is alone."""
+    return epochs[1:] or epochs
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Throughput(Record):
     """Events per second: in training (0 for a model that does not train) and in the test."""
 
     train: float
+    train_over: str = "all epochs"  # the epochs that ``train`` is of; runs before this field counted all
     score: float
+
+    @classmethod
+    def of(cls, epochs: Sequence[Epoch], score: float) -> Throughput:
+        """Take the median speed of the epochs that count."""
+        timed = timed_epochs(epochs)
+        return cls(
+            train=median(epoch.events_per_second for epoch in timed),
+            train_over="the first epoch" if len(epochs) == 1 else "median of the epochs after the first",
+            score=score,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -21,7 +21,8 @@ from contig.runs.folder import RunFolder
 from contig.runs.run import Run
 from contig.training.advice import before_training
 from contig.training.interruption import Interrupted
-from contig.training.loop import is_finished, train
+from contig.training.loop import train, training_is_over
+from contig.training.memory_usage import PeakMeter
 from contig.training.preparation import prepare
 from contig.training.session import Session
 
@@ -58,6 +59,7 @@ def fit(
     folder.must_be_free()
     stream = _read(data, reading)
     display = Display(show)
+    memory = PeakMeter(chosen)
     with torch.random.fork_rng(devices=_cuda_devices(chosen)):
         session = Session(prepare(stream, config, chosen), config)
         writer = _tensorboard(folder) if tensorboard else None
@@ -65,7 +67,7 @@ def fit(
         if session.model.learns:
             for line in before_training(session):
                 display.line(line)
-        return train(session, folder, display, writer)
+        return train(session, folder, display, memory, writer)
 
 
 def _read(data: Any, reading: ReadOptions) -> EventStream:
@@ -100,20 +102,21 @@ def resume(
         )
     config = folder.config().with_train(**more)
     chosen = pick_device(device)
+    memory = PeakMeter(chosen)
     with torch.random.fork_rng(devices=_cuda_devices(chosen)):
         session = Session(prepare(folder.stream(), config, chosen), config)
         if folder.has("checkpoint.pt"):
             session.restore(folder.load("checkpoint.pt"))
-        if "epochs" in more and is_finished(session):  # it had run out of patience and is extended
+        if "epochs" in more and training_is_over(session):  # it had run out of patience and is extended
             session.progress.patience_from = session.progress.epoch
         folder.reopen(config)
-        if is_finished(session) and folder.has("metrics.json") and folder.has("serving.pt"):
+        if training_is_over(session) and folder.has("metrics.json") and folder.has("serving.pt"):
             log.warning(_why_finished(session, folder))
             return Run.open(folder.path, chosen)
         writer = _tensorboard(folder) if tensorboard else None
-        if not is_finished(session):
+        if not training_is_over(session):
             folder.remove_results()
-        return train(session, folder, Display(show), writer)
+        return train(session, folder, Display(show), memory, writer)
 
 
 def _why_finished(session: Session, folder: RunFolder) -> str:

@@ -1,43 +1,76 @@
-"""Stopping a training on Ctrl-C or SIGTERM without losing anything."""
+"""Stopping a training on Ctrl-C or SIGTERM: at once, and without losing a finished step."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
 class Interrupted(KeyboardInterrupt):
-    """Training was stopped on request; everything done so far is in the checkpoint."""
+    """Training was stopped on request; every finished step is in the checkpoint."""
+
+
+class StopRequest:
+    """Whether a stop was requested, and what a request does.
+
+    A request raises ``Interrupted`` wherever the training is, because everything but the steps of an epoch
+    can be repeated from the last checkpoint. Inside ``deferred`` it waits for the end of the step.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._deferred = False
+
+    def check(self) -> None:
+        """Raise ``Interrupted`` if a stop was requested."""
+        if self.requested:
+            raise Interrupted
+
+    def checked(self, progress: Callable[[int], None]) -> Callable[[int], None]:
+        """Return ``progress`` followed by ``check``."""
+
+        def advance(events: int) -> None:
+            progress(events)
+            self.check()
+
+        return advance
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Only record requests inside this block, which checks for them; raise at its end at the latest."""
+        self._deferred = True
+        try:
+            yield
+        finally:
+            self._deferred = False
+        self.check()
+
+    def receive(self, number: int, frame: object) -> None:
+        """Handle a signal.
+
+        A second Ctrl-C stops in the middle of a step. A repeated SIGTERM changes nothing: process managers
+        and parent processes may both send one.
+        """
+        repeated, self.requested = self.requested, True
+        if repeated and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        if not repeated and not self._deferred:
+            raise Interrupted
 
 
 @contextmanager
-def stop_requests() -> Iterator[threading.Event]:
-    """Turn Ctrl-C and SIGTERM into a flag to check between steps; a second Ctrl-C stops at once.
-
-    A repeated SIGTERM changes nothing: process managers and parent processes may both send one.
-    """
-    stop = threading.Event()
-
-    def request(number: int, frame: object) -> None:
-        if stop.is_set() and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        stop.set()
-
+def stop_requests() -> Iterator[StopRequest]:
+    """Turn Ctrl-C and SIGTERM into requests to stop; in a thread other than the main one there are none."""
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
     signals = (signal.SIGINT, signal.SIGTERM)
-    before = {name: signal.signal(name, request) for name in signals}
+    before = {name: signal.signal(name, stop.receive) for name in signals}
     try:
         yield stop
     finally:
         for name, handler in before.items():
             signal.signal(name, handler)
-
-
-def raise_if_requested(stop: threading.Event) -> None:
-    """Raise ``Interrupted`` if a stop was requested."""
-    if stop.is_set():
-        raise Interrupted

@@ -8,7 +8,6 @@ validation ended.
 from __future__ import annotations
 
 import math
-import threading
 import time
 from contextlib import closing, nullcontext
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import torch
 
 from contig.errors import RunError
-from contig.progress import Display
+from contig.progress import Display, Task
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
 from contig.runs.run import Run
@@ -26,23 +25,27 @@ from contig.tasks.link import link_report, link_result
 from contig.tasks.link_scoring import evaluation_negatives
 from contig.tasks.metrics import LinkScores
 from contig.training.advice import after_training
-from contig.training.interruption import raise_if_requested, stop_requests
-from contig.training.memory_usage import peak_memory, reset_peak
+from contig.training.interruption import StopRequest, stop_requests
+from contig.training.memory_usage import PeakMeter
 from contig.training.session import Session
 
 LOSS_CHECK = 50  # steps between checks of the loss; a check makes a GPU wait
 CURVES = ("loss", "val_ap", "val_auc", "val_ap_inductive")  # for TensorBoard
 
 
-def train(session: Session, folder: RunFolder, display: Display, writer: Any = None) -> Run:
-    """Train what is left of a session, test it, and open the finished run."""
-    reset_peak(session.data.device)
+def train(
+    session: Session, folder: RunFolder, display: Display, memory: PeakMeter, writer: Any = None
+) -> Run:
+    """Train what is left of a session, test it, and open the finished run.
+
+    ``memory`` has measured since before the session was created.
+    """
     validate = Validation(session, folder)
     progress = session.progress
     with display, stop_requests() as stop, closing(writer) if writer else nullcontext():
-        while not is_finished(session):
+        while not training_is_over(session):
             _train_epoch(session, folder, display, stop)
-            row = validate(display)
+            row = validate(display, stop)
             if session.model.learns:
                 display.line(row.summary(best=progress.best_epoch == row.epoch))
             if writer is not None:
@@ -50,12 +53,11 @@ def train(session: Session, folder: RunFolder, display: Display, writer: Any = N
                     writer.add_scalar(name, getattr(row, name), row.epoch)
             progress.epoch, progress.step = progress.epoch + 1, 0
             folder.save("checkpoint.pt", session.snapshot())
-            raise_if_requested(stop)
-        _finish(session, folder, display, stop)
+        _finish(session, folder, display, memory, stop)
     return Run.open(folder.path, session.data.device)
 
 
-def is_finished(session: Session) -> bool:
+def training_is_over(session: Session) -> bool:
     """Return whether the limit of epochs or the patience is reached."""
     progress, options = session.progress, session.config.train
     if not session.model.learns:
@@ -67,38 +69,66 @@ def is_finished(session: Session) -> bool:
 # -- an epoch -------------------------------------------------------------------------------------------
 
 
-def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: threading.Event) -> None:
-    """Train the rest of the current epoch."""
+def _train_epoch(session: Session, folder: RunFolder, display: Display, stop: StopRequest) -> None:
+    """Train the rest of the current epoch, and leave a checkpoint of its end."""
     progress, options = session.progress, session.config.train
     if progress.step == 0:
         session.begin_epoch()
     events = session.data.split.train
     if not session.model.learns:
-        replay(session.model, session.state, session.data.training, events, options.batch_size)
+        task = display.task("replay", len(events))
+        walked = (session.data.training, events, options.batch_size, stop.checked(task.advance))
+        replay(session.model, session.state, *walked)
+        task.end()
         return
-    saved = time.perf_counter()
-    begun = saved - progress.train_seconds  # as if it had never been interrupted
+    if progress.step == len(session.steps):  # it was interrupted during validation
+        return
     done = session.steps[progress.step - 1].stop if progress.step else 0
     task = display.task(f"epoch {progress.epoch + 1}/{options.epochs}", len(events), done)
-    total = torch.tensor(progress.loss, dtype=torch.float64, device=session.data.device)
-    note = ""
-    while progress.step < len(session.steps):
-        total += session.train_step()
-        step = session.steps[progress.step - 1]
-        if progress.step % LOSS_CHECK == 0 or progress.step == len(session.steps):
-            progress.loss = _checked(float(total), session)
-            note = f"loss {progress.loss / progress.step:.4f}"
-        task.advance(step.stop - step.start, note)
-        if stop.is_set() or time.perf_counter() - saved > options.checkpoint_seconds:
-            progress.loss = _checked(float(total), session)
-            progress.train_seconds = time.perf_counter() - begun
-            folder.save("checkpoint.pt", session.snapshot())
-            saved = time.perf_counter()
-        raise_if_requested(stop)
+    epoch = EpochTraining(session, folder, task)
+    epoch.step()  # may take long, to compile, and until it ends there is nothing to save: no need to defer
+    with stop.deferred():
+        while progress.step < len(session.steps) and not stop.requested:
+            epoch.save_if_due()
+            epoch.step()
+        epoch.save()
     task.end()
-    if session.data.device.type == "cuda":
-        torch.cuda.synchronize(session.data.device)
-    progress.train_seconds = time.perf_counter() - begun
+
+
+class EpochTraining:
+    """The steps of an epoch: their loss, their time and their checkpoints."""
+
+    def __init__(self, session: Session, folder: RunFolder, task: Task) -> None:
+        self.session, self.folder, self.task = session, folder, task
+        self.saved = time.perf_counter()
+        self.begun = self.saved - session.progress.train_seconds  # as if it had never been interrupted
+        self.loss = torch.tensor(session.progress.loss, dtype=torch.float64, device=session.data.device)
+        self.note = ""
+
+    def step(self) -> None:
+        """Train on the next batch."""
+        session, progress = self.session, self.session.progress
+        self.loss += session.train_step()
+        if progress.step % LOSS_CHECK == 0:
+            self._read_loss()
+            self.note = f"loss {progress.loss / progress.step:.4f}"
+        step = session.steps[progress.step - 1]
+        self.task.advance(step.stop - step.start, self.note)
+
+    def save_if_due(self) -> None:
+        """Save a checkpoint if the last one is old."""
+        if time.perf_counter() - self.saved > self.session.config.train.checkpoint_seconds:
+            self.save()
+
+    def save(self) -> None:
+        """Save a checkpoint."""
+        self._read_loss()  # makes a GPU finish its steps, too
+        self.session.progress.train_seconds = time.perf_counter() - self.begun
+        self.folder.save("checkpoint.pt", self.session.snapshot())
+        self.saved = time.perf_counter()
+
+    def _read_loss(self) -> None:
+        self.session.progress.loss = _checked(float(self.loss), self.session)
 
 
 def _checked(loss: float, session: Session) -> float:
@@ -123,10 +153,10 @@ class Validation:
         data = session.data
         self.negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
 
-    def __call__(self, display: Display) -> Epoch:
+    def __call__(self, display: Display, stop: StopRequest) -> Epoch:
         session, data, progress = self.session, self.session.data, self.session.progress
         task = display.task("validation", len(data.split.val))
-        scores = session.scorer(data.split.val, self.negative, task.advance)
+        scores = session.scorer(data.split.val, self.negative, stop.checked(task.advance))
         task.end()
         _checked(float(np.sum(scores)), session)
         size = session.config.train.batch_size
@@ -157,16 +187,10 @@ def _weights_and_state(session: Session) -> dict[str, Any]:
 # -- the end --------------------------------------------------------------------------------------------
 
 
-def _finish(session: Session, folder: RunFolder, display: Display, stop: threading.Event) -> None:
-    """Test the best epoch, walk a fresh state over the whole stream, and write the results.
-
-    All of it can be repeated from what is saved, so a request to stop is granted at once.
-    """
-
-    def advance(events: int) -> None:
-        task.advance(events)
-        raise_if_requested(stop)
-
+def _finish(
+    session: Session, folder: RunFolder, display: Display, memory: PeakMeter, stop: StopRequest
+) -> None:
+    """Test the best epoch, walk a fresh state over the whole stream, and write the results."""
     data, options = session.data, session.config.train
     best = folder.load("best.pt")
     session.model.load_state_dict(best["weights"])
@@ -174,14 +198,15 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
     session.progress.best_epoch = best["epoch"]  # a kill may have come between this file and the checkpoint
     negative = evaluation_negatives(data.stream, data.split, data.split.test, "random", data.device)
     task = display.task("test", len(data.split.test))
-    scores = session.scorer(data.split.test, negative, advance)
+    scores = session.scorer(data.split.test, negative, stop.checked(task.advance))
     speed = task.speed()
     task.end()
-    metrics = _metrics(session, scores, speed)
+    metrics = _metrics(session, scores, speed, memory)
     session.state.reset()
     everything = np.arange(len(data.stream))
     task = display.task("whole stream", len(everything))
-    replay(session.model, session.state, data.history, everything, options.batch_size, advance)
+    walked = (data.history, everything, options.batch_size, stop.checked(task.advance))
+    replay(session.model, session.state, *walked)
     task.end()
     folder.save("serving.pt", _weights_and_state(session))
     folder.save_metrics(metrics)
@@ -191,7 +216,7 @@ def _finish(session: Session, folder: RunFolder, display: Display, stop: threadi
             display.line(line)
 
 
-def _metrics(session: Session, scores: LinkScores, scoring_speed: float) -> RunMetrics:
+def _metrics(session: Session, scores: LinkScores, scoring_speed: float, memory: PeakMeter) -> RunMetrics:
     """Return the test result and the record of the training."""
     config, progress, data = session.config, session.progress, session.data
     size, inductive = config.train.batch_size, session.model.inductive
@@ -199,18 +224,11 @@ def _metrics(session: Session, scores: LinkScores, scoring_speed: float) -> RunM
         facts=run_facts(config, data.stream, data.device),
         result=link_result(data.stream, data.split, scores, size, inductive=inductive),
         parameters=sum(p.numel() for p in session.model.parameters()),
-        peak_memory=peak_memory(data.device),
+        peak_memory=memory.peak(),
         best_epoch=progress.best_epoch,
-        events_per_second=Throughput(train=_training_speed(session), score=scoring_speed),
+        events_per_second=Throughput.of(progress.log, scoring_speed),
         epochs=tuple(progress.log),
     )
-
-
-def _training_speed(session: Session) -> float:
-    """Return the training events per second over all epochs."""
-    seconds = sum(row.train_seconds for row in session.progress.log)
-    events = len(session.progress.log) * len(session.data.split.train)
-    return events / seconds if seconds else 0.0
 
 
 def draw_curve(session: Session, folder: RunFolder) -> None:

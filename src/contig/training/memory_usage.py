@@ -15,24 +15,35 @@ STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")  # writing 5 resets the peak to the memory now in use
 
 
-def reset_peak(device: torch.device) -> None:
-    """Start measuring; on a CPU this works on Linux only."""
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    else:
-        with suppress(OSError):
-            CLEAR_REFS.write_text("5")
+class PeakMeter:
+    """Measures peak memory from now on.
 
-
-def peak_memory(device: torch.device) -> PeakMemory:
-    """Return the peak since ``reset_peak``.
-
-    On a GPU this is the memory that torch allocated there. On a CPU it is the resident set of the process,
-    interpreter and libraries included; on systems other than Linux it counts from the start of the process.
+    On a GPU this is the memory of the tensors that torch allocates there, without those that existed before.
+    On a CPU it is the resident set of the process, interpreter and libraries included; on systems other than
+    Linux it counts from the start of the process.
     """
-    if device.type == "cuda":
-        return PeakMemory(bytes=torch.cuda.max_memory_allocated(device), of="tensors on the GPU")
-    return PeakMemory(bytes=_peak_resident(), of="the whole process")
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._before = 0
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+            self._before = torch.cuda.memory_allocated(device)
+        else:
+            with suppress(OSError):
+                CLEAR_REFS.write_text("5")
+
+    def peak(self) -> PeakMemory:
+        """Return the peak so far."""
+        if self._device.type == "cuda":
+            peak = torch.cuda.max_memory_allocated(self._device) - self._before
+            return PeakMemory(bytes=peak, of=measured_on(self._device))
+        return PeakMemory(bytes=_peak_resident(), of=measured_on(self._device))
+
+
+def measured_on(device: torch.device) -> str:
+    """Say what the peak memory on a device is of."""
+    return "tensors on the GPU" if device.type == "cuda" else "the whole process"
 
 
 def _peak_resident() -> int | None:

@@ -25,7 +25,7 @@ from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict
 from contig.runs.folder import RunFolder
-from contig.runs.metrics import RunMetrics
+from contig.runs.metrics import RunMetrics, timed_epochs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -144,7 +144,7 @@ def timings(jobs: Sequence[Job]) -> list[Timing]:
 def _timing(metrics: RunMetrics) -> Timing:
     data, epochs = metrics.facts.data, metrics.epochs
     trained = round(epochs[0].events_per_second * epochs[0].train_seconds)
-    return Timing(data.events, data.nodes, trained, mean(e.train_seconds for e in epochs[1:] or epochs))
+    return Timing(data.events, data.nodes, trained, mean(e.train_seconds for e in timed_epochs(epochs)))
 
 
 def growth(found: Sequence[Timing]) -> PowerLaw | None:
