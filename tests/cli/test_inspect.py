@@ -185,3 +185,14 @@ def test_a_failure_while_drawing_keeps_the_old_figure(
     with pytest.raises(RuntimeError, match="a bug"):
         Answer("inspect", five_visits, "--plot", "x.png")
     assert (isolated / "x.png").read_text() == "old"
+
+
+def test_ids_cannot_command_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.csv"
+    ids = ["\x1b]0;owned\x07", "\x9b31m", "\u202egnp.exe"]
+    path.write_text("src,dst,t,\x1b[5mnew\n" + "".join(f"{x},b{x},{i},0\n" for i, x in enumerate(ids)))
+    answer = Answer("inspect", path)
+    assert answer.code == 0
+    for name in ids:
+        assert name.encode("unicode_escape").decode() in answer.out
+    assert not set("\x1b\x07\x9b\u202e") & set(answer.out + answer.err)

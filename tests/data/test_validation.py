@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -160,10 +161,75 @@ def test_numpy_dates_of_every_unit_are_those_of_the_calendar(unit: str) -> None:
 
 
 @pytest.mark.parametrize("unit", ["ns", "ps", "fs"])
-def test_finer_units_are_cut_to_microseconds(unit: str) -> None:
+def test_dates_finer_than_a_microsecond_are_rejected(unit: str) -> None:
     dates = np.array(["1970-01-01T00:00:01.5"] * 3, dtype="datetime64[us]").astype(f"datetime64[{unit}]")
-    dates[2] += 999 * {"ns": 1, "ps": 10**3, "fs": 10**6}[unit]
     assert from_arrays(t=dates).t.tolist() == [1.5, 1.5, 1.5]
+    dates[2] += 999 * {"ns": 1, "ps": 10**3, "fs": 10**6}[unit]
+    assert "row 2 (counted from 0), column 't'" in rejection(from_arrays, t=dates)
+    assert "finer than a microsecond" in rejection(from_arrays, t=dates)
+
+
+@pytest.mark.parametrize("unit", ["ps", "fs"])
+def test_dates_finer_than_a_nanosecond_are_rejected(unit: str) -> None:
+    dates = np.array(["1970-01-01T00:00:01.5"] * 3, dtype=f"datetime64[{unit}]")
+    dates[1] += 1
+    assert "finer than a nanosecond" in rejection(from_arrays, t=dates)
+
+
+def test_a_fraction_that_float64_cannot_hold_is_rejected() -> None:
+    dates = np.array(["9999-01-01T00:00:00.000001", "9999-01-01T00:00:00", "9999-01-02"], "datetime64[us]")
+    assert "too far from 1970 for its fraction" in rejection(from_arrays, t=dates)
+    assert from_arrays(t=dates[[1, 1, 2]]).t.dtype == np.int64
+
+
+NANOSECONDS = [1_500_000_000_000_000_001, 1_500_000_000_000_000_002, 1_500_000_000_000_000_003]
+
+
+@pytest.mark.parametrize("last", ["", ".", ".0", ".000"])
+def test_whole_times_beyond_float64_stay_exact_however_they_are_written(last: str) -> None:
+    written = [str(NANOSECONDS[0]), str(NANOSECONDS[1]), f"{NANOSECONDS[2]}{last}"]
+    assert from_arrays(t=written).t.tolist() == NANOSECONDS
+
+
+def test_a_float_among_integers_of_a_list_does_not_round_them() -> None:
+    assert "row 0" in rejection(from_arrays, t=[*NANOSECONDS[:2], 1.6e18])
+    assert from_arrays(t=[2**60, 2**60 + 256, 1.6e18]).t.tolist() == [2**60, 2**60 + 256, 1.6e18]
+
+
+@pytest.mark.parametrize(
+    ("written", "row"),
+    [
+        (["1500000000.123456781", "1500000000.123456789", "1500000000.5"], "row 1"),
+        (["0.5", "9007199254740993", "9007199254740994"], "row 1"),
+        (["1500000000000000001", "1500000000000000002", "1500000000000000002.5"], "row 0"),
+    ],
+)
+def test_written_times_that_float64_would_change_are_rejected(written: list[str], row: str) -> None:
+    message = rejection(from_arrays, t=written)
+    assert f"{row} (counted from 0), column 't'" in message
+    assert "more digits than float64 holds" in message
+
+
+def test_long_times_that_stay_different_are_read() -> None:
+    written = ["1500000000.1234560", "1500000000.123456", "1500000000.123457"]  # the first two are one time
+    assert from_arrays(t=written).t.tolist() == [float(x) for x in written]
+
+
+def test_decimal_times_are_exact_or_rejected() -> None:
+    exact = [Decimal("1.5"), Decimal("2.25"), Decimal("3")]
+    assert from_arrays(t=np.array(exact, dtype=object)).t.tolist() == [1.5, 2.25, 3.0]
+    fine = [Decimal("1500000000.123456781"), Decimal("1500000000.123456789"), Decimal("1500000001")]
+    assert "becomes equal to another time" in rejection(from_arrays, t=np.array(fine, dtype=object))
+
+
+@pytest.mark.parametrize("zone", ["", "Z", "+01:00"])
+def test_written_dates_finer_than_a_microsecond_are_rejected(zone: str) -> None:
+    dates = [f"2024-05-01T12:00:00.123456000{zone}", f"2024-05-01T12:00:01{zone}", "2024-05-01T12:00:02Z"]
+    assert from_arrays(t=dates).t[0] % 1 == pytest.approx(0.123456, abs=1e-6)
+    dates[1] = f"2024-05-01T12:00:01.123456001{zone}"
+    message = rejection(from_arrays, t=dates)
+    assert "row 1" in message
+    assert "finer than a microsecond" in message
 
 
 @pytest.mark.parametrize(("unit", "year"), [("s", 300_000), ("D", -300_000), ("Y", 400_000), ("Y", 10**9)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -15,6 +16,15 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+
+# What a terminal obeys instead of showing it: C0 and C1 controls, DEL, bidirectional overrides.
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def visible(text: object) -> str:
+    """Show control characters as escapes, so that no id or file name can command the terminal."""
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 @cache
@@ -48,7 +58,8 @@ def _print_labeled(kind: str, style: str, message: str) -> None:
 
     # Never wrapped, so that paths can be copied.
     err().print(
-        Text.assemble((f"{kind}: ", style), (message, "red" if kind == "error" else "")), soft_wrap=True
+        Text.assemble((f"{kind}: ", style), (visible(message), "red" if kind == "error" else "")),
+        soft_wrap=True,
     )
 
 
@@ -65,7 +76,7 @@ def status(message: str) -> Iterator[None]:
         return
     from rich.markup import escape
 
-    with err().status(escape(message)):
+    with err().status(escape(visible(message))):
         yield
 
 
@@ -122,10 +133,10 @@ def examples(*pairs: tuple[str, str]) -> str:
 
 
 def plain(text: object) -> str:
-    """Escape text that rich would read as markup."""
+    """Escape text that rich would read as markup, and control characters."""
     from rich.markup import escape
 
-    return escape(str(text))
+    return escape(visible(text))
 
 
 def new_table(title: str, *columns: str) -> Table:

@@ -65,7 +65,7 @@ def inspect(
 def _blocks(summary: Summary, name: str) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    yield Text(f"\n{name}\n", style="bold")
+    yield Text(f"\n{console.visible(name)}\n", style="bold")
     yield _facts(summary)
     yield _split(summary)
     yield _intervals(summary)
@@ -90,7 +90,7 @@ def _facts(summary: Summary) -> Table:
         "labels": _labels(summary),
         "ids": _ids(summary),
     }.items():
-        facts.add_row(f"  {name}", Text(text))
+        facts.add_row(f"  {name}", Text(console.visible(text)))
     return facts
 
 

@@ -222,4 +222,4 @@ def _print_result(run: Run, others: dict[str, RunMetrics], json: bool) -> None:
     console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
     if run.model.learns:
         console.out().print(f"  best epoch: {metrics.best_epoch} of {len(metrics.epochs)}")
-    console.out().print(f"  run: {run.path}", soft_wrap=True, markup=False)
+    console.out().print(f"  run: {console.visible(run.path)}", soft_wrap=True, markup=False)

@@ -56,7 +56,7 @@ class Column:
 
     def cast(self, values: pa.ChunkedArray, kind: pa.DataType, problem: str) -> pa.ChunkedArray:
         """Convert ``values`` to another type; the first that does not fit is rejected with ``problem``."""
-        options = pc.CastOptions(target_type=kind, allow_time_truncate=True)
+        options = pc.CastOptions.safe(kind)
         try:
             return pc.cast(values, options=options)
         except pa.ArrowNotImplementedError:
@@ -65,12 +65,26 @@ class Column:
             row = _first_uncastable(values, options)
             raise self.error(row, problem, value_at(values, row)) from None
 
+    def check_codes(self) -> None:
+        """Reject codes that the dictionary of a column does not have; Arrow never checks them."""
+        row = 0
+        for chunk in self.values.chunks:
+            codes = pc.fill_null(chunk.indices, 0).to_numpy(zero_copy_only=False)
+            if (bad := (codes < 0) | (codes >= max(len(chunk.dictionary), 1))).any():
+                code = codes[first_true(bad)]
+                raise self.error(
+                    row + first_true(bad),
+                    f"the code {code} is outside of its dictionary; the file is damaged, write it again.",
+                )
+            row += len(chunk)
+
     def plain(self) -> pa.ChunkedArray:
         """Return the values without extension types, dictionaries and decimals; text as large_string."""
         values = self.values
         if isinstance(values.type, pa.BaseExtensionType):
             values = pa.chunked_array([c.storage for c in values.chunks], values.type.storage_type)
         if pa.types.is_dictionary(values.type):
+            self.check_codes()
             values = self.cast(values, values.type.value_type, "cannot be decoded; write the table again.")
         if is_text(values.type):
             as_bytes = self.cast(values, pa.large_binary(), "cannot be decoded; write the table again.")
@@ -125,8 +139,7 @@ def value_at(values: pa.ChunkedArray, row: int) -> object:
 
 def _arrow(array: Array, name: str, origin: str) -> pa.ChunkedArray:
     if array.dtype.kind == "M" and array.dtype.name not in ARROW_DATES:
-        finer = array.dtype.name in ("datetime64[ps]", "datetime64[fs]", "datetime64[as]")
-        array = array.astype("datetime64[ns]" if finer else "datetime64[s]")
+        array = _as_arrow_dates(array, name, origin)
     try:
         values = pa.array(array, from_pandas=array.dtype.kind == "O")
     except ARROW_ERRORS as error:
@@ -137,6 +150,20 @@ def _arrow(array: Array, name: str, origin: str) -> pa.ChunkedArray:
         mixed = [None if value is None or value != value else str(value) for value in array.tolist()]
         values = pa.array(mixed, pa.large_string())
     return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
+
+
+def _as_arrow_dates(array: Array, name: str, origin: str) -> Array:
+    """Convert dates of a unit that Arrow does not have; reject those that do not fit another unit."""
+    finer = array.dtype.name in ("datetime64[ps]", "datetime64[fs]", "datetime64[as]")
+    dates: Array = array.astype("datetime64[ns]" if finer else "datetime64[s]")
+    changed = dates.astype(array.dtype).view(np.int64) != array.view(np.int64)
+    if changed.any():
+        row = first_true(changed)
+        raise DataError(
+            f"{row_place(origin)(row)}, column {name!r}: {array[row]} is finer than a nanosecond "
+            "or too far from 1970; round it."
+        )
+    return dates
 
 
 def _first_uncastable(values: pa.ChunkedArray, options: pc.CastOptions) -> int:

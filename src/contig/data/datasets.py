@@ -20,15 +20,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
 
 from contig.data import downloads
 from contig.data.catalog import DATASETS, Dataset
-from contig.data.columns import frozen
+from contig.data.companions import companion_features
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions
 from contig.data.readers import read_events, require_features
-from contig.data.validation import feature_matrix
 from contig.errors import ConfigError, DataError, unknown
 
 log = logging.getLogger("contig")
@@ -194,22 +192,8 @@ def _read(dataset: Dataset, path: Path, features: bool) -> EventStream:
     stream = read_events(path, reading if features else reading.updated(features=False))
     companion = path.parent / (dataset.companion or "")
     if features and path.suffix == ".parquet" and stream.edge_features is None and companion.is_file():
-        stream = replace(stream, edge_features=_companion_features(companion, len(stream)))
+        stream = replace(stream, edge_features=companion_features(companion, len(stream)))
     return replace(stream, label=stream.label if dataset.labels else None, origin=dataset.name)
-
-
-def _companion_features(path: Path, events: int) -> NDArray[np.float32]:
-    """Read features kept apart from the events: a code book (``table[index]``) or a single column."""
-    try:
-        with np.load(path) as arrays:
-            rows = arrays["table"][arrays["index"]] if "table" in arrays else arrays[arrays.files[0]]
-    except (OSError, ValueError, KeyError, IndexError) as error:
-        raise DataError(
-            f"{path}: cannot be read as edge features ({error}); replace or remove it."
-        ) from error
-    if len(rows) != events:
-        raise DataError(f"{path}: {len(rows):,} rows for {events:,} events; it belongs to another file.")
-    return frozen(feature_matrix(rows.reshape(events, -1), str(path)))
 
 
 def _differences(dataset: Dataset, stream: EventStream) -> list[str]:

@@ -6,9 +6,12 @@ and tables the row counted from 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -34,9 +37,12 @@ Features = NDArray[np.float32]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT = 2**53  # beyond it float64 skips whole numbers
+EXACT_DIGITS = 15  # different decimal numbers of up to 15 digits stay different in float64
 BAD_ID = "is not an id; ids are whole numbers or text, and every event needs both."
 BAD_TEXT_ID = "is not an id; give the event an id (a whole number or text without NUL) or remove it."
 BAD_TIME = "is not a time; give a finite number, or a date in ISO 8601 such as 2024-05-01T12:00:00Z."
+TOO_FINE = "is finer than a microsecond, the limit for dates; round it, or store integer nanoseconds."
+TOO_LONG = "has more digits than float64 holds; give times as integers of a smaller unit."
 BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1."
 FILL = "fill missing features (0 is usual)."
 
@@ -62,7 +68,7 @@ def validate_arrays(
 ) -> EventColumns:
     """Validate columns from memory; a column that is kept and that the caller can write to is copied."""
     ids = Column.of(src, "src", origin), Column.of(dst, "dst", origin)
-    times = Column.of(owned(np.asarray(t)), "t", origin)
+    times = Column.of(owned(_time_array(t)), "t", origin)
     labels = None if label is None else Column.of(owned(np.asarray(label)), "label", origin)
     matrix = None if features is None else feature_matrix(features, origin)
     lengths = {"src": len(ids[0]), "dst": len(ids[1]), "t": len(times)}
@@ -70,6 +76,15 @@ def validate_arrays(
     lengths |= {} if matrix is None else {"edge_features": len(matrix)}
     check_lengths(lengths, origin)
     return replace(validate_columns(*ids, times, labels), features=matrix)
+
+
+def _time_array(t: ArrayLike) -> Array:
+    """Return times as an array; integers stay exact in a list that also holds floats."""
+    array = np.asarray(t)
+    mixed = array.dtype.kind == "f" and not isinstance(t, np.ndarray) and isinstance(t, Sequence)
+    if mixed and len(array) and np.abs(array).max() >= EXACT:
+        return np.asarray(t, dtype=object)
+    return array
 
 
 def validate_columns(
@@ -108,6 +123,8 @@ def validate_ids(column: Column) -> Ints | TextIds:
     """Validate ids: whole numbers that fit int64, or text that is neither empty nor contains NUL."""
     column.reject_missing("id")
     kind = column.values.type
+    if pa.types.is_dictionary(kind):
+        column.check_codes()
     if is_text(kind.value_type if pa.types.is_dictionary(kind) else kind):
         return _text_ids(column)
     values = column.plain()
@@ -135,15 +152,19 @@ def _text_ids(column: Column) -> TextIds:
 
 
 def validate_times(column: Column) -> Array:
-    """Validate times: finite numbers (int64 or float64) or dates, which become Unix seconds."""
+    """Return times: finite numbers (int64 or float64), or dates, which become Unix seconds.
+
+    A time that this would change is rejected: whole numbers stay exact, and different times stay different.
+    """
     column.reject_missing("time")
-    values = column.plain()
-    if is_text(values.type):
-        values = _parse_times(column, pc.utf8_trim_whitespace(values))
+    written = pa.types.is_decimal(column.values.type) and column.values.type.scale != 0
+    values = column.values.cast(pa.large_string()) if written else column.plain()
+    text = pc.utf8_trim_whitespace(values) if is_text(values.type) else None
+    if text is not None:
+        values = _parse_times(column, text)
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        stamps = column.cast(values, pa.timestamp("us", getattr(kind, "tz", None)), "is too far from 1970.")
-        return _unix_seconds(stamps.cast(pa.int64()).to_numpy())
+        return _unix_seconds(column, values)
     if pa.types.is_integer(kind):
         return _whole(column, values, BAD_TIME)
     if not pa.types.is_floating(kind):
@@ -152,31 +173,80 @@ def validate_times(column: Column) -> Array:
     bad = ~np.isfinite(times)
     if bad.any():
         raise column.error(first_true(bad), BAD_TIME, float(times[first_true(bad)]))
+    if text is not None:
+        _reject_rounded(column, text, times)
     return times
 
 
-def _unix_seconds(microseconds: Ints) -> Array:
-    """Convert to seconds: int64 if all are whole, else float64."""
+def _unix_seconds(column: Column, dates: pa.ChunkedArray) -> Array:
+    """Convert dates to seconds: int64 if all are whole, else float64, exact to the microsecond."""
+    kind = dates.type
+    problem = TOO_FINE if str(kind).startswith("timestamp[ns") else "is too far from 1970."
+    stamps = column.cast(dates, pa.timestamp("us", getattr(kind, "tz", None)), problem)
+    microseconds: Ints = stamps.cast(pa.int64()).to_numpy()
     whole, rest = np.divmod(microseconds, 1_000_000)
-    return whole if not rest.any() else microseconds / 1e6
+    if not rest.any():
+        return whole
+    seconds: NDArray[np.float64] = microseconds / 1e6
+    with np.errstate(invalid="ignore"):  # the last microseconds of int64 round up to more than it holds
+        changed = np.rint(seconds * 1e6).astype(np.int64) != microseconds
+    if changed.any():
+        row = first_true(changed)
+        raise column.error(row, f"is too far from 1970 for its fraction; {TOO_LONG}", value_at(dates, row))
+    return seconds
 
 
 def _parse_times(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
     """Parse written times: all numbers or all dates, as the first one is."""
-    numeric = is_number(text[0].as_py())
-    kinds = (pa.int64(),) if numeric else (pa.timestamp("us"), pa.timestamp("us", "UTC"))
-    for kind in kinds:
-        try:
-            return text.cast(kind)
-        except pa.ArrowInvalid:
-            continue
-    return column.cast(text, pa.float64(), BAD_TIME) if numeric else _parse_mixed_dates(column, text)
+    if is_number(text[0].as_py()):
+        return _parse_numbers(column, text)
+    for unit in ("us", "ns"):
+        for zone in (None, "UTC"):
+            try:
+                return text.cast(pa.timestamp(unit, zone))
+            except pa.ArrowInvalid:
+                continue
+    return _parse_mixed_dates(column, text)
+
+
+def _parse_numbers(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return int64 if all are written as integers, or are whole and too large for float64, else float64."""
+    try:
+        return text.cast(pa.int64())
+    except pa.ArrowInvalid:
+        numbers = column.cast(text, pa.float64(), BAD_TIME)
+    if pc.any(pc.greater_equal(pc.abs(numbers), float(EXACT))).as_py():
+        with suppress(pa.ArrowInvalid):
+            return pc.replace_substring_regex(text, r"\.0*$", "").cast(pa.int64())
+    return numbers
+
+
+def _reject_rounded(column: Column, text: pa.ChunkedArray, times: NDArray[np.float64]) -> None:
+    """Reject written times that float64 changes: large whole ones, and different ones that become equal."""
+    if not pc.any(pc.greater(pc.binary_length(text), EXACT_DIGITS)).as_py():
+        return
+    for row in np.flatnonzero(np.abs(times) >= EXACT).tolist():
+        value, time = text[row].as_py(), float(times[row])
+        if Decimal(value) not in (
+            Decimal(time),
+            Decimal(repr(time)),
+        ):  # repr: the digits that name this float
+            raise column.error(row, TOO_LONG, value)
+    spelled = pc.replace_substring_regex(text, r"(\.\d*?)0*$", r"\1")
+    if pc.count_distinct(spelled).as_py() == len(np.unique(times)):
+        return
+    seen: dict[float, Decimal] = {}
+    for row, (value, time) in enumerate(zip(text.to_pylist(), times.tolist(), strict=True)):
+        if seen.setdefault(time, exact := Decimal(value)) != exact:
+            raise column.error(row, f"becomes equal to another time: it {TOO_LONG}", value)
 
 
 def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
     """Parse dates with and without time zones in one column, slowly."""
     microseconds = np.empty(len(text), dtype=np.int64)
     for row, value in enumerate(text.to_pylist()):
+        if re.search(r"[.,]\d{6}0*[1-9]", value):  # what datetime would cut off
+            raise column.error(row, TOO_FINE, value)
         try:
             date = datetime.fromisoformat(value)
             date = date if date.tzinfo else date.replace(tzinfo=UTC)

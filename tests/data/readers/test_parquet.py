@@ -2,12 +2,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from support.event_files import as_parquet, assert_same, rejection, seven
 
 from contig.data.events import EventStream
-from contig.data.readers import read_events
+from contig.data.readers import parquet, read_events
+from contig.errors import DataError
 
 
 def test_a_bad_row_of_a_folder_is_reported_with_its_file(tmp_path: Path) -> None:
@@ -43,3 +46,12 @@ def test_truncated_parquet_is_rejected(tmp_path: Path) -> None:
     for size in (4, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:size])
         assert str(path) in rejection(path)
+
+
+def test_far_more_rows_than_bytes_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, same = tmp_path / "same.parquet", np.ones(1_000_000, np.int64)
+    pq.write_table(pa.table({"src": same, "dst": same, "t": same}), path)
+    assert len(read_events(path)) == 1_000_000
+    monkeypatch.setattr(parquet, "size_limit", lambda size: 100 * size)
+    with pytest.raises(DataError, match=r"same\.parquet: .*decompression bomb"):
+        read_events(path)

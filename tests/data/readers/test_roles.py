@@ -120,7 +120,7 @@ def test_a_column_that_is_not_a_feature_is_recognized_first() -> None:
 def test_a_date_cannot_be_a_feature(tmp_path: Path) -> None:
     path = tmp_path / "dated.csv"
     path.write_text("src,dst,date\n1,2,2024-05-01\n2,1,2024-05-02\n")
-    assert "column 'date' holds date32[day] values; labels and features must be" in rejection(
+    assert "line 2, column 'date': '2024-05-01' is not a number; features must be numbers" in rejection(
         path, features=["date"]
     )
 

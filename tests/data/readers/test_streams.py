@@ -31,7 +31,9 @@ from contig.data.events import EventStream
 from contig.data.readers import read_events
 from contig.errors import ConfigError
 
-names = st.text(st.sampled_from("ab,\"'é#-_ 中7"), max_size=4).map(lambda tail: f"n{tail}")
+names = st.text(st.sampled_from("ab,\"'é#-_ 中7"), max_size=4).map(
+    lambda tail: f"n{tail}n"
+)  # no blank at an end
 words = names.map(lambda name: name.replace(" ", "."))
 whole_times = st.integers(-(2**60), 2**60)
 real_times = st.floats(allow_nan=False, allow_infinity=False)
@@ -124,7 +126,7 @@ def test_text_ids_are_ordered_as_in_from_arrays(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     letters = np.array(list("azAZ09é中~😀 "))
     src, dst = (
-        ["x" + "".join(rng.choice(letters, rng.integers(0, 4))) for _ in range(500)] for _ in range(2)
+        ["x" + "".join(rng.choice(letters, rng.integers(0, 4))) + "x" for _ in range(500)] for _ in range(2)
     )
     events = Events(src, dst, list(range(500)))
     for route in ROUTES:

@@ -12,6 +12,7 @@ from support.event_files import assert_same, duckdb, pl, rejection
 
 from contig.data.events import EventStream
 from contig.data.readers import read_events
+from contig.errors import DataError
 
 
 def test_categorical_ids_of_any_kind() -> None:
@@ -76,9 +77,23 @@ def test_arrow_timestamps_become_seconds(unit: str) -> None:
         assert stream.t.tolist() == [10**9, 10**9 + 1]
 
 
-def test_nanoseconds_are_cut_to_microseconds() -> None:
-    stamps = pa.array([1_500_000_999, 2_000_000_001], pa.timestamp("ns"))
-    assert read_events(pa.table({"src": [1, 2], "dst": [2, 3], "t": stamps})).t.tolist() == [1.5, 2.0]
+def test_nanoseconds_are_read_as_far_as_microseconds_hold_them() -> None:
+    stamps = pa.array([1_500_000_000, 2_000_001_000], pa.timestamp("ns"))
+    assert read_events(pa.table({"src": [1, 2], "dst": [2, 3], "t": stamps})).t.tolist() == [1.5, 2.000001]
+    stamps = pa.array([1_500_000_000, 2_000_000_001], pa.timestamp("ns"))
+    with pytest.raises(DataError, match=r"row 1 .*finer than a microsecond"):
+        read_events(pa.table({"src": [1, 2], "dst": [2, 3], "t": stamps}))
+
+
+def test_a_code_outside_of_its_dictionary_is_rejected() -> None:
+    names = pa.array(["a", "b"])
+    codes = [pa.array([0, 1], pa.int8()), pa.array([1, 2], pa.int8())]
+    chunks = [pa.DictionaryArray.from_arrays(one, names, safe=False) for one in codes]
+    table = pa.table({"src": pa.chunked_array(chunks), "dst": [1, 2, 3, 4], "t": [1, 2, 3, 4]})
+    with pytest.raises(DataError, match=r"row 3 .*column 'src': the code 2 is outside of its dictionary"):
+        read_events(table)
+    with pytest.raises(DataError, match=r"row 3 .*column 'src': the code 2 is outside of its dictionary"):
+        read_events(table, dst="t", t="src", src="dst")
 
 
 def test_dates_and_frames_with_timestamps() -> None:

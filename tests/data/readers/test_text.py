@@ -8,7 +8,7 @@ import pytest
 from support.event_files import JODIE_HEADER, as_csv, assert_same, rejection, seven
 
 from contig.data.events import EventStream
-from contig.data.readers import read_events
+from contig.data.readers import read_events, text_file
 from contig.errors import DataError
 
 
@@ -111,6 +111,64 @@ def test_ids_keep_their_spelling_unless_they_are_numbers(
     path = tmp_path / "events.csv"
     path.write_text("src,dst,t\n" + "".join(f"{name},{written[0]},1\n" for name in written))
     assert read_events(path, bipartite=False).ids.labels.tolist() == labels
+
+
+def test_zero_padded_ids_after_many_numbers_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "late.csv"
+    ids = [*map(str, range(1, 301)), "007"]
+    path.write_text("src,dst,t\n" + "".join(f"{x},{x},{i}\n" for i, x in enumerate(ids)))
+    stream = read_events(path)
+    assert stream.num_nodes == 301
+    assert stream.ids.labels[stream.src].tolist() == ids
+
+
+@pytest.mark.parametrize(("first", "second"), [("ann ", " ann"), ("7 ", " 7"), ("\tann", '"ann "')])
+def test_blanks_around_ids_do_not_count(first: str, second: str, tmp_path: Path) -> None:
+    path = tmp_path / "blanks.csv"
+    path.write_text(f"src , dst,t\n{first},x1 , 1\n{second},x1, 2 \n")
+    stream = read_events(path)
+    assert stream.ids.labels[stream.src].tolist() in (["ann", "ann"], ["7", "7"])
+    assert stream.t.tolist() == [1, 2]
+    assert stream.num_nodes == 2
+
+
+def test_an_id_of_blanks_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "blanks.csv"
+    path.write_text("src,dst,t\nann,x,1\n  ,x,2\n")
+    with pytest.raises(DataError, match=r"blanks\.csv, line 3, column 'src'"):
+        read_events(path)
+
+
+@pytest.mark.parametrize("size", [100_000, 5_000_000])
+def test_long_lines_are_read(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    names, values = (
+        ",".join(f"f{i}" for i in range(size // 20)),
+        ",".join(["0.12345678901234567"] * (size // 20)),
+    )
+    path.write_text(f"src,dst,t,{names}\n" + "".join(f"a,b,{i},{values}\n" for i in range(3)))
+    stream = read_events(path)
+    assert stream.t.tolist() == [0, 1, 2]
+    assert stream.edge_width == size // 20
+
+
+def test_events_after_long_comments_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "commented.txt"
+    path.write_text("# why\n" * 50_000 + "1 2 3\n2 3 4\n")
+    assert read_events(path).t.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("name", ["bomb.csv.gz", "bomb.txt.gz"])
+def test_a_decompression_bomb_is_rejected(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / name
+    separator = "," if ".csv" in name else " "
+    lines = "".join(f"{separator.join(['src', 'dst', 't'])}\n") if ".csv" in name else ""
+    path.write_bytes(gzip.compress((lines + f"1{separator}2{separator}3\n" * 200_000).encode()))
+    assert len(read_events(path)) == 200_000
+    monkeypatch.setattr(text_file, "size_limit", lambda size: 100 * size)
+    monkeypatch.setattr(text_file, "BLOCK_BYTES", 1 << 14)
+    with pytest.raises(DataError, match=r"bomb\..* decompression bomb; if you trust the file, decompress it"):
+        read_events(path)
 
 
 def test_text_ids_after_many_numbers_are_kept(tmp_path: Path) -> None:

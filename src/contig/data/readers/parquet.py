@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from contig.data.columns import is_text
 from contig.data.read_options import ReadOptions
+from contig.data.readers.limits import size_limit, too_large
 from contig.data.readers.names import listed
 from contig.data.readers.opened import OpenedTable, Roles, list_columns, read_errors
 from contig.errors import DataError
@@ -73,8 +74,18 @@ def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
     coded = [name for name in names[:2] if is_text(schema.types[schema.names.index(name)])]
     options = {"read_dictionary": coded, "page_checksum_verification": True}
     with read_errors(path, _ADVICE), pq.ParquetFile(path, **options) as file:
+        _check_size(path, file.metadata, names)
         # pyarrow reads a dot as a path into a struct, so such names cannot be selected one by one
         table = file.read(columns=None if any("." in name for name in names) else list(names))
         table = table.select([table.column_names.index(name) for name in names])
         table.validate()
         return table
+
+
+def _check_size(path: Path, metadata: pq.FileMetaData, names: Sequence[str]) -> None:
+    """Reject a file whose columns would take far more memory than the file itself."""
+    groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
+    stored = sum(group.total_byte_size for group in groups)
+    limit = size_limit(path.stat().st_size)
+    if max(stored, 8 * metadata.num_rows * len(names)) > limit:
+        raise too_large(path, limit)

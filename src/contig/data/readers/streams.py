@@ -34,8 +34,8 @@ def read_events(
     Dates become Unix seconds (without a time zone they count as UTC); integer times stay int64 and
     fractional ones float64. Columns that are neither named nor recognized are ignored with a notice;
     one column may have several roles. JODIE files and columns called user... and item... are always
-    bipartite. In text files an id column of whole numbers holds integers, unless its first lines show
-    zero-padded or hexadecimal ids, which stay text.
+    bipartite. In text files blanks around a value do not count, and an id column of whole numbers holds
+    integers, unless it has zero-padded or hexadecimal ids: then all its ids are text.
     """
     reading = (reading or ReadOptions()).updated(**options)
     opened = _open(source, reading)

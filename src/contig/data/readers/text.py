@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
-from contig.data.columns import is_text, shortened
+from contig.data.columns import shortened
 from contig.data.read_options import ReadOptions
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
 from contig.data.readers.text_file import TextFile, leading_blanks, read_head
@@ -20,8 +19,8 @@ from contig.errors import DataError
 
 JODIE_COLUMNS = ("user_id", "item_id", "timestamp", "state_label")
 SNAP_COLUMNS = ("src", "dst", "t")
-MISSING_WORDS = set(arrow_csv.ConvertOptions().null_values)
-CHECKED_ROWS = 100  # at the top of a file, for ids that only look like numbers
+MISSING_WORDS = pa.array(sorted(set(arrow_csv.ConvertOptions().null_values)))
+LOOKS_NUMERIC = r"^[+-]?0[0-9xX]|^-0$"  # ids that a conversion to numbers would merge: 007 and 7, 0x1f and 31
 
 Rows = Sequence[Sequence[str]]
 
@@ -41,7 +40,7 @@ def open_jodie(path: Path, reading: ReadOptions) -> OpenedTable:
     head = read_head(path)
     blank, rows = _split_rows(head, ",")
     names = _jodie_names(path, blank + 1, rows)
-    return _open(TextFile(path, ",", blank + 1, len(names)), names, rows[1:])
+    return _open(TextFile(path, ",", blank + 1, len(names)), names)
 
 
 def open_snap(path: Path, reading: ReadOptions) -> OpenedTable:
@@ -51,16 +50,16 @@ def open_snap(path: Path, reading: ReadOptions) -> OpenedTable:
         raise no_events(path)
     width = len(rows[0])
     names = SNAP_COLUMNS if width == len(SNAP_COLUMNS) else [str(i) for i in range(width)]
-    return _open(TextFile(path, None, 0, width), names, rows, has_header=False)
+    return _open(TextFile(path, None, 0, width), names, has_header=False)
 
 
 def _open_separated(path: Path, delimiter: str, reading: ReadOptions) -> OpenedTable:
     blank, rows = _split_rows(read_head(path), delimiter)
     if reading.positional:
         names = [str(i) for i in range(len(rows[0]))]
-        return _open(TextFile(path, delimiter, blank, len(names)), names, rows, has_header=False)
+        return _open(TextFile(path, delimiter, blank, len(names)), names, has_header=False)
     names = [name.strip() for name in rows[0]]
-    return _open(TextFile(path, delimiter, blank + 1, len(names)), names, rows[1:])
+    return _open(TextFile(path, delimiter, blank + 1, len(names)), names)
 
 
 def _split_rows(head: Sequence[str], delimiter: str) -> tuple[int, list[list[str]]]:
@@ -95,12 +94,12 @@ def _jodie_names(path: Path, line: int, rows: Rows) -> list[str]:
 # --- loading -----------------------------------------------------------------------------------------
 
 
-def _open(text: TextFile, names: Sequence[str], rows: Rows, *, has_header: bool = True) -> OpenedTable:
-    """Describe the file as a table; ``rows`` are its first events."""
+def _open(text: TextFile, names: Sequence[str], *, has_header: bool = True) -> OpenedTable:
+    """Describe the file as a table."""
 
     def load(roles: Roles) -> pa.Table:
         try:
-            return _load(text, roles, rows)
+            return _load(text, roles)
         except READ_ERRORS as error:
             raise _diagnosis(text, opened, roles, error) from error
 
@@ -108,30 +107,49 @@ def _open(text: TextFile, names: Sequence[str], rows: Rows, *, has_header: bool 
     return opened
 
 
-def _load(text: TextFile, roles: Roles, rows: Rows) -> pa.Table:
-    ids = (roles.src, roles.dst)
-    only_features = [i for i in roles.features if i not in (*ids, roles.t, roles.label)]
-    types = dict.fromkeys(only_features, pa.float64())
-    types |= {i: pa.string() for i in ids if _holds_text(rows[:CHECKED_ROWS], i)}
+def _load(text: TextFile, roles: Roles) -> pa.Table:
+    """Read ids, times and labels as they are written, so that nothing is lost before it is validated."""
+    ids, others = (roles.src, roles.dst), (roles.t, roles.label)
+    types = {i: pa.string() if i in (*ids, *others) else pa.float64() for i in roles.positions}
     table = text.read(roles.positions, types)
-    misread = [i for i in ids if _loses_ids(table.column(str(i)))]
-    if not misread:
-        return table
-    return text.read(roles.positions, types | dict.fromkeys(misread, pa.string()))
+    columns = []
+    for i, column in zip(roles.positions, table.columns, strict=True):
+        written = pc.utf8_trim_whitespace(column) if types[i] == pa.string() else column
+        if i in ids:
+            written = _parse_ids(written)
+        elif i in others:
+            written = _null_missing(written)
+        columns.append(written)
+    return pa.table(columns, names=table.column_names)
 
 
-def _holds_text(rows: Rows, column: int) -> bool:
-    """Return whether these rows hold ids that are not numbers, or only look like them: 007, 0x1f."""
-    fields = {row[column].strip() for row in rows if len(row) > column} - MISSING_WORDS
-    return any(re.match(r"[+-]?0[0-9xX]", field) or not is_number(field) for field in fields)
+def _parse_ids(written: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return ids as numbers if that merges none of them, otherwise as the text they are."""
+    suspicious = (pc.starts_with(written, pattern=prefix) for prefix in ("0", "-0", "+0"))
+    if any(pc.any(found).as_py() for found in suspicious) and _merges(written):
+        return written
+    present = _null_missing(written)
+    if present.null_count == len(present):
+        return written
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = present.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if kind == pa.int64() or not pc.any(pc.greater_equal(pc.abs(numbers), 2.0**53)).as_py():
+            return numbers
+    return written
 
 
-def _loses_ids(column: pa.ChunkedArray) -> bool:
-    """Return whether the type inferred for an id column (booleans, dates, long numbers) would lose ids."""
-    kind = column.type
-    if pa.types.is_floating(kind):
-        return bool(pc.any(pc.greater_equal(pc.abs(column), 2.0**53)).as_py())
-    return not (pa.types.is_integer(kind) or is_text(kind))
+def _merges(written: pa.ChunkedArray) -> bool:
+    return bool(pc.any(pc.match_substring_regex(written, LOOKS_NUMERIC)).as_py())
+
+
+def _null_missing(written: pa.ChunkedArray) -> pa.ChunkedArray:
+    missing = pc.is_in(written, value_set=MISSING_WORDS)
+    if not pc.any(missing).as_py():
+        return written
+    return pc.if_else(missing, pa.scalar(None, written.type), written)
 
 
 def _diagnosis(text: TextFile, opened: OpenedTable, roles: Roles, error: Exception) -> DataError:

@@ -1,4 +1,7 @@
-"""Text files of rows and fields, plain or gzipped: their first lines, a fast reader, and line numbers."""
+"""Text files of rows and fields, plain or gzipped: their first lines, a fast reader, and line numbers.
+
+A gzipped file that turns out to be a decompression bomb is rejected (see ``contig.data.readers.limits``).
+"""
 
 from __future__ import annotations
 
@@ -13,35 +16,56 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
+from contig.data.readers.limits import size_limit, too_large
 from contig.data.readers.opened import READ_ERRORS, read_errors
 from contig.errors import DataError
 
-HEAD_BYTES = 1 << 16  # enough lines to detect the format
+HEAD_BYTES = 1 << 16  # usually enough lines to detect the format
+MAX_HEAD_BYTES = 1 << 26  # to look for the first two lines with content: long comments, very wide rows
 BLOCK_BYTES = 1 << 22  # what one thread parses at a time: larger gains nothing, smaller leaves many chunks
+MAX_BLOCK_BYTES = 1 << 30  # a row must fit into one block
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 def open_bytes(path: Path) -> pa.NativeFile:
     """Open a file for reading; a gzipped one is decompressed."""
+    return pa.input_stream(str(path), compression="gzip" if _is_gzipped(path) else None)
+
+
+def _is_gzipped(path: Path) -> bool:
     with path.open("rb") as file:
-        gzipped = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-    return pa.input_stream(str(path), compression="gzip" if gzipped else None)
+        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
 def read_head(path: Path) -> list[str]:
     """Return the first lines of a text file, at least one of them not blank."""
     with read_errors(path, "it is damaged or cannot be opened."), open_bytes(path) as file:
-        data = file.read(HEAD_BYTES)
-    if b"\0" in data:
-        raise DataError(f"{path}: this is binary data, not text; give a text file in UTF-8, or Parquet.")
-    lines = data.removeprefix(BYTE_ORDER_MARK).splitlines(keepends=True)
-    if len(data) == HEAD_BYTES and len(lines) > 1:
-        del lines[-1]  # most likely cut short
+        lines = _first_lines(path, file)
     head = [_decoded(path, number, line) for number, line in enumerate(lines, start=1)]
     if not any(line.strip() for line in head):
         raise DataError(f"{path}: the file is empty; a stream needs at least one event.")
     return head
+
+
+def _first_lines(path: Path, file: pa.NativeFile) -> list[bytes]:
+    """Read whole lines until two of them, a header and an event, are neither blank nor comments."""
+    data, size = b"", HEAD_BYTES
+    while size <= MAX_HEAD_BYTES:
+        while len(data) < size and (more := file.read(size - len(data))):
+            data += more
+        if b"\0" in data:
+            raise DataError(f"{path}: this is binary data, not text; give a text file in UTF-8, or Parquet.")
+        lines = data.removeprefix(BYTE_ORDER_MARK).splitlines(keepends=True)
+        if len(data) < size:
+            return lines
+        whole = lines[:-1]  # the last is most likely cut short
+        if sum(bool(line.strip()) and not line.lstrip().startswith(b"#") for line in whole) >= 2:
+            return whole
+        size *= 4
+    raise DataError(
+        f"{path}: there are no two lines in its first {MAX_HEAD_BYTES >> 20} MiB; it is not a file of events."
+    )
 
 
 def leading_blanks(head: Sequence[str]) -> int:
@@ -59,23 +83,52 @@ class TextFile:
     width: int
 
     def read(self, columns: Sequence[int], types: Mapping[int, pa.DataType]) -> pa.Table:
-        """Read these columns; those without a type have it inferred from the whole file."""
-        data = open_bytes(self.path)
-        return arrow_csv.read_csv(
-            data if self.delimiter else pa.BufferReader(_single_blanks(data.read())),
-            read_options=arrow_csv.ReadOptions(
-                column_names=[str(i) for i in range(self.width)],
-                skip_rows=self.skip,
-                block_size=BLOCK_BYTES,
+        """Read these columns, each as its type."""
+        block = BLOCK_BYTES
+        while True:
+            try:
+                return self._read(columns, types, block)
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or block >= MAX_BLOCK_BYTES:
+                    raise
+            block *= 8  # a row is longer than a block
+
+    def _read(self, columns: Sequence[int], types: Mapping[int, pa.DataType], block: int) -> pa.Table:
+        options = {
+            "read_options": arrow_csv.ReadOptions(
+                column_names=[str(i) for i in range(self.width)], skip_rows=self.skip, block_size=block
             ),
-            parse_options=arrow_csv.ParseOptions(
+            "parse_options": arrow_csv.ParseOptions(
                 delimiter=self.delimiter or " ", quote_char='"' if self.delimiter else False
             ),
-            convert_options=arrow_csv.ConvertOptions(
+            "convert_options": arrow_csv.ConvertOptions(
                 include_columns=[str(i) for i in columns],
                 column_types={str(i): kind for i, kind in types.items()},
             ),
-        )
+        }
+        if self.delimiter is None:
+            return arrow_csv.read_csv(pa.BufferReader(_single_blanks(self._content())), **options)
+        if not _is_gzipped(self.path):
+            return arrow_csv.read_csv(open_bytes(self.path), **options)
+        limit = size_limit(self.path.stat().st_size)
+        reader = arrow_csv.open_csv(open_bytes(self.path), **options)
+        batches: list[pa.RecordBatch] = []
+        for batch in reader:  # one for each block
+            batches.append(batch)
+            if len(batches) * block > limit:
+                raise too_large(self.path, limit)
+        return pa.Table.from_batches(batches, reader.schema)
+
+    def _content(self) -> bytes:
+        """Read the whole file, up to the limit for compressed files."""
+        limit = size_limit(self.path.stat().st_size)
+        with open_bytes(self.path) as file:
+            blocks = []
+            while block := file.read(BLOCK_BYTES):
+                blocks.append(block)
+                if len(blocks) * BLOCK_BYTES > limit:
+                    raise too_large(self.path, limit)
+        return b"".join(blocks)
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line number (from 1) and the fields of every row."""
