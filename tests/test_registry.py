@@ -83,3 +83,20 @@ def test_the_advice_names_the_function_that_registers(shapes: Registry[Any]) -> 
     files: Registry[Any] = Registry("format", {}, "contig.shapes", function="reader")
     with pytest.raises(ConfigError, match=r"call contig\.register_reader first"):
         files["xlsx"]
+
+
+def test_the_same_definition_again_replaces_the_first(shapes: Registry[Any]) -> None:
+    """As a notebook does when a cell runs twice."""
+
+    def define() -> Any:
+        def triangle() -> None: ...
+
+        return triangle
+
+    first, second = define(), define()
+    shapes.register("triangle", first)
+    shapes.register("triangle", second)
+    assert shapes["triangle"] is second
+    shapes.register("line", lambda: 1)
+    with pytest.raises(ConfigError, match="a shape named 'line' already"):
+        shapes.register("line", lambda: 2)

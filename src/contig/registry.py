@@ -34,10 +34,13 @@ class Registry(Generic[T]):
         self._registered: dict[str, T] = {}
 
     def register(self, name: str, item: T, *, replace: bool = False) -> None:
-        """Add ``item`` under ``name``; a name that is taken needs ``replace=True``."""
+        """Add ``item`` under ``name``; a name that is taken needs ``replace=True``.
+
+        Running the same definition again, as notebooks do, replaces it anyway.
+        """
         if ":" in name or not name.strip():
             raise ConfigError(f"{name!r} cannot name a {self.kind}; use a word without a colon.")
-        if not replace and name in self and self._registered.get(name) is not item:
+        if not replace and name in self and not _is_redefined(self._registered.get(name), item):
             raise ConfigError(
                 f"There is a {self.kind} named {name!r} already; choose another name or pass replace=True."
             )
@@ -83,3 +86,18 @@ class Registry(Generic[T]):
         if path not in self._builtin.values():
             self._check(name, found)
         return found
+
+
+def _is_redefined(old: Any, new: Any) -> bool:
+    """Return whether two objects are the same one, or a class or function that was defined twice."""
+    if old is new:
+        return True
+    name = getattr(new, "__qualname__", "<lambda>")
+    return "<lambda>" not in name and (_module(old), getattr(old, "__qualname__", None)) == (
+        _module(new),
+        name,
+    )
+
+
+def _module(item: Any) -> Any:
+    return getattr(item, "__module__", None)

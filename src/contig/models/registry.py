@@ -101,13 +101,8 @@ def register_model(model: M | None = None, *, replace: bool = False) -> M | Call
         return lambda decorated: register_model(decorated, replace=replace)
     name = getattr(model, "name", repr(model))
     check_model_class(name, model)
-    REGISTRY.register(name, model, replace=replace or _is_redefined(name, model))
+    REGISTRY.register(name, model, replace=replace)
     return model
-
-
-def _is_redefined(name: str, model: type[Model]) -> bool:
-    """Return whether the name belongs to an earlier definition of the same class."""
-    return name in REGISTRY and _path(REGISTRY[name]) == _path(model)
 
 
 def model_name(model: str | type[Model]) -> str:

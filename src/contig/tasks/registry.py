@@ -73,8 +73,9 @@ def register_task(task: None = ..., *, replace: bool = ...) -> Callable[[T], T]:
 def register_task(task: T | None = None, *, replace: bool = False) -> T | Callable[[T], T]:
     """Make a task known by its ``name``, in ``Run.evaluate`` and ``contig evaluate --task``.
 
-    Use it as a call or as a decorator. A name that another class has needs ``replace=True``. Registration
-    lasts for the process; packages can declare an entry point in the group ``contig.tasks`` instead.
+    Use it as a call or as a decorator. A name that another class has needs ``replace=True``; running the
+    same definition again, as notebooks do, replaces it anyway. Registration lasts for the process;
+    packages can declare an entry point in the group ``contig.tasks`` instead.
     """
     if task is None:
         return lambda decorated: register_task(decorated, replace=replace)
