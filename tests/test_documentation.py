@@ -6,12 +6,19 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
 import pytest
 
+from contig.data.catalog import DATASETS
+from contig.data.readers import READERS
+from contig.models.registry import REGISTRY as MODELS
+from contig.tasks.registry import REGISTRY as TASKS
+
+REGISTRIES = (MODELS, TASKS, READERS, DATASETS)
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/guide.md", "CONTRIBUTING.md")
 NOWHERE = "http://127.0.0.1:9"  # the discard port: a download fails at once
@@ -86,6 +93,8 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         monkeypatch.setenv("CONTIG_DATA", str(Path(data).resolve()))  # it may be relative
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)
+    for registry in REGISTRIES:  # what a program registers ends with it
+        monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     return tmp_path
 
 
@@ -135,6 +144,18 @@ def test_programs_run(
     source = "\n" * (block.line - 1) + block.text  # so that a traceback names the line of the page
     exec(compile(source, str(ROOT / block.page), "exec", dont_inherit=True), vars(module))
     assert capsys.readouterr().out.splitlines() == expected_prints(block)
+
+
+def test_entry_points_are_of_known_groups() -> None:
+    (block,) = read("CONTRIBUTING.md", "toml")
+    groups = tomllib.loads(block.text)["project"]["entry-points"]
+    assert list(groups) == [registry.group for registry in REGISTRIES]
+    programs = "".join(block.text for block in PYTHON if block.page == "CONTRIBUTING.md")
+    for points in groups.values():
+        for name, path in points.items():
+            defined = path.partition(":")[2]
+            assert re.search(rf"^(class |def |){defined}\b", programs, re.MULTILINE)
+            assert f'"{name}"' in programs
 
 
 def test_links_lead_somewhere() -> None:
