@@ -9,5 +9,6 @@ from __future__ import annotations
 
 CHANGES = {
     1: "The first version that is recorded.",
+    2: "ConTIG couples a node with all its links (scope near) instead of its latest partner alone.",
 }
 VERSION = max(CHANGES)

@@ -14,6 +14,7 @@ from torch import Tensor
 import contig.kernels
 from contig.kernels.attention import attend
 from contig.kernels.dispatch import backend, disabled
+from contig.kernels.forced_series import SeriesSettings, forced_series, forced_value
 from contig.kernels.gather import LazyRows, gather_rows
 from contig.kernels.gru import gru_update
 from contig.kernels.lookup import latest_before
@@ -21,6 +22,7 @@ from contig.kernels.pair_flow import FlowSettings, pair_flow
 from contig.kernels.placement import place
 from contig.kernels.segments import Segments
 from contig.kernels.time_waves import time_waves
+from contig.kernels.weighted_rows import weighted_rows
 
 NODES, EVENTS = 7, 40
 
@@ -77,6 +79,19 @@ def flow(inputs: Inputs) -> Result:
     )
 
 
+def series(inputs: Inputs) -> Result:
+    x, logits, driven = inputs.leaf(7, 70), inputs.leaf(7, 210), inputs.leaf(7, 280)
+    gates, forcing, settings = torch.sigmoid(logits), driven.unflatten(1, (4, 70)), SeriesSettings(0.475, 5)
+    found = [forced_series(x, gates, f, settings) for f in (forcing, None)]
+    return Result([*found, forced_value(x, gates, forcing, settings, 1.3)], [x, logits, driven])
+
+
+def sums(inputs: Inputs) -> Result:
+    table, index = inputs.leaf(6, 70), inputs.integers(6, 5, 4)
+    weight = torch.where(inputs.integers(3, 5, 4) > 0, inputs.leaf(5, 4).detach(), 0)
+    return Result([weighted_rows(table, index, weight)], [table])
+
+
 def waves(inputs: Inputs) -> Result:
     log_frequency = inputs.leaf(1, 6)
     dt = 10 * inputs.leaf(5, 3).detach()
@@ -113,12 +128,14 @@ def lookup(inputs: Inputs) -> Result:
 
 OPERATIONS: dict[str, Callable[[Inputs], Result]] = {
     "attention": attention,
+    "forced_series": series,
     "gather": gather,
     "gru": gru,
     "lookup": lookup,
     "pair_flow": flow,
     "placement": placement,
     "time_waves": waves,
+    "weighted_rows": sums,
 }
 
 
@@ -163,6 +180,7 @@ def test_an_index_out_of_range_raises_an_error(index: int) -> None:
         "gather": lambda: gather_rows(table, wrong),
         "pair_flow": lambda: pair_flow(table, torch.ones(6, 6), wrong, wrong * 0, linked, settings),
         "partner": lambda: pair_flow(table, torch.ones(6, 6), wrong * 0, wrong, linked, settings),
+        "weighted_rows": lambda: weighted_rows(table, wrong[:, None], torch.ones(2, 1)),
     }
     for use in uses.values():
         with pytest.raises((IndexError, RuntimeError), match=r"out of range|outside"):

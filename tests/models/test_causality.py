@@ -37,7 +37,7 @@ def test_queries_in_a_shared_graph_influence_each_other() -> None:
     """
     stream = stream_of([(0, 1, 1), (1, 2, 2)], 4)
     ask = torch.tensor([0])
-    for scope, independent in {"pair": True, "all": True, "batch": False}.items():
+    for scope, independent in {"near": True, "pair": True, "all": True, "batch": False}.items():
         model = tiny("contig", shape_of(stream), scope=scope, without="transform")
         history, state = History.from_stream(stream), model.new_state(4)
         for i in range(2):

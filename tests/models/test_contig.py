@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from support.problems import (
+    Floats,
     batch_of,
     dense_latest,
     flow,
@@ -32,7 +33,7 @@ from contig.models import DataShape, NodeState
 from contig.models.contig import ConTIG
 from contig.streaming.schedule import schedule
 
-SCOPES = ["pair", "batch", "all"]
+SCOPES = ["near", "pair", "batch", "all"]
 NOW = 1_700_000_000
 
 
@@ -91,9 +92,34 @@ class Plain:
         partners = {v: p for v in nodes if (p := self.partner(v)) is not None}
         if self.model.opt.scope == "all":
             return self.moved(sorted(self.h), as_of)
+        if self.model.opt.scope == "near":
+            return self._along_walks(as_of)
         if self.model.opt.scope == "batch":
             return self.moved(sorted({*nodes, *partners.values()}), as_of)
         return {v: self._in_its_pair(v, partners.get(v), as_of) for v in nodes}
+
+    def _along_walks(self, as_of: int) -> dict[int, Tensor]:
+        """One copy of all nodes per hop, each driven by the one before: walks cannot be longer."""
+        n, copies = len(self.h), self.model.opt.hops + 1
+        start = torch.stack([self.encoded(v, as_of) for v in range(n)]).repeat(copies, 1)
+        graph = np.zeros((copies * n, copies * n))
+        for i in range(1, copies):
+            graph[i * n : (i + 1) * n, (i - 1) * n : i * n] = self._near_links(as_of)
+        ode = self.model.ode
+        end = flow(ode.gate_values(start), graph, ode.beta, start, ode.horizon).float()
+        return dict(enumerate(self.model.norm(end[-n:])))
+
+    def _near_links(self, as_of: int) -> Floats:
+        """The paper's matrix without the namers that are not found, for which the others stand."""
+        partner = [self.partner(v) for v in range(len(self.h))]
+        graph = dense_latest(partner)
+        for v, own in enumerate(partner):
+            named_by = {u for u, p in enumerate(partner) if p == v} - {v, own}
+            recent = self._all_past(v, as_of)[: self.model.opt.namers]
+            found = {u for u, event, _ in recent if u in named_by and self.last[u] == event}
+            for u in named_by:
+                graph[v, u] *= len(named_by) / len(found) if u in found else 0
+        return graph
 
     def _in_its_pair(self, v: int, partner: int | None, as_of: int) -> Tensor:
         """Only this node's own latest event counts, whatever its partner did since."""
@@ -105,12 +131,15 @@ class Plain:
 
     def past(self, v: int, t: int) -> list[tuple[int, int, int]]:
         """(other end, event, time) of the last k events before ``t``, the most recent first."""
+        return self._all_past(v, t)[: self.model.opt.neighbors]
+
+    def _all_past(self, v: int, t: int) -> list[tuple[int, int, int]]:
         found = [
             (dst if v == src else src, i, when)
             for i, (src, dst, when) in enumerate(self.events)
             if v in (src, dst) and when < t
         ]
-        return found[::-1][: self.model.opt.neighbors]
+        return found[::-1]
 
     def embed(self, nodes: list[int], times: list[int], as_of: int) -> Tensor:
         near = [self.past(v, t) for v, t in zip(nodes, times, strict=True)]
@@ -151,6 +180,8 @@ class Plain:
     "settings",
     [
         *({"scope": scope} for scope in SCOPES),
+        {"hops": 2, "namers": 2},
+        {"hops": 3, "namers": 30, "state_norm": False},
         {"state_norm": False, "horizon": 0.6},
         {"query_time": "absolute"},
         {"scaled_time": True, "beta": 0.5},
@@ -331,10 +362,23 @@ def test_all_solvers_agree(solver: str, atol: float, scope: str) -> None:
 def test_scopes_agree_if_every_node_has_one_partner() -> None:
     """Then the graphs of all scopes are the graphs of pairs."""
     stream = stream_of([(0, 1, 2), (2, 3, 3), (5, 5, 4)], 7)
-    found = [embeddings(contig(stream, scope=scope), stream) for scope in SCOPES]
+    found = [embeddings(contig(stream, scope=scope, hops=9), stream) for scope in SCOPES]
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_near_links_become_the_graph_of_all_nodes(seed: int) -> None:
+    """With enough hops and namers nothing is left out; with fewer hops ever more is."""
+    stream = random_stream(seed, events=40, num_nodes=9, edge_width=3)
+    exact = embeddings(contig(stream, scope="all"), stream)
+    errors = []
+    for hops in (9, 3, 2, 1):
+        found = embeddings(contig(stream, hops=hops, namers=40), stream)
+        errors.append(max(float((a - b).abs().max()) for a, b in zip(found, exact, strict=True)))
+    assert errors[0] < 2e-5
+    assert errors == sorted(errors)
 
 
 # -- time ---------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ def test_differences(tmp_path: Path) -> None:
     assert "Seeds 0 to 2 here, 10 runs in the paper" in text
     assert "lr is 0.0003 (paper: 0.0001)" in text
     assert "time_dim" not in text  # it is the paper's
-    assert "scope is pair (paper: all)" in text
+    assert "scope is near (paper: all)" in text
     assert "query_time is zero (paper: absolute)" in text
     assert "activity" not in text
     assert "Fig. 6 uses synthetic" in text
@@ -33,7 +33,7 @@ def test_a_setting_that_differs_on_one_dataset_names_it(tmp_path: Path) -> None:
     (folder / "mooc.json").write_text(json.dumps({"data": "mooc", "settings": settings}))
     [line] = model_differences(planned(tmp_path, "table2", configs=folder))
     assert "activity is on (mooc; paper: off)" in line
-    assert "scope is pair (wikipedia; paper: all)" in line
+    assert "scope is near (wikipedia; paper: all)" in line
     assert "lr is 0.0003 (paper: 0.0001)" in line
 
 

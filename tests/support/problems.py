@@ -74,6 +74,8 @@ def tiny_case(model: str, settings: dict[str, Any] | None = None, **departures: 
 CASES: dict[str, ModelCase] = {
     **{name: tiny_case(name, frozen=name == "ctdne") for name in MODELS},
     "contig-all": tiny_case("contig", {"scope": "all"}),
+    "contig-pair": tiny_case("contig", {"scope": "pair"}),
+    "contig-two-hops": tiny_case("contig", {"hops": 2, "namers": 2}),
     "contig-batch": tiny_case("contig", {"scope": "batch"}, joint_queries=True),
     "contig-activity": tiny_case("contig", {"activity": True}),
     "contig-without-transform": tiny_case("contig", {"without": "transform", "scope": "all"}),

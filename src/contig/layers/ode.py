@@ -12,14 +12,17 @@ and a handful of products replaces an adaptive solver.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from contig.errors import ConfigError, unknown
+from contig.kernels.forced_series import SeriesSettings, forced_series, forced_value
+from contig.kernels.gather import gather_rows
 from contig.kernels.pair_flow import FlowSettings, pair_flow
+from contig.kernels.weighted_rows import weighted_rows
 
 Solver = Literal["series", "euler", "rk4", "dopri5"]
 SOLVERS: tuple[Solver, ...] = ("series", "euler", "rk4", "dopri5")
@@ -71,6 +74,35 @@ def pair_graph(linked: Tensor) -> Coupling:
     row = torch.arange(len(linked), device=linked.device)
     rows, cols = torch.cat([row, row + len(row)]), torch.cat([row + len(row), row])
     return Coupling(rows, cols, linked.float().repeat(2))
+
+
+class Ring(NamedTuple):
+    """Rows of a table, and the rows of the same table that each is coupled with.
+
+    ``weight`` is 0 where there is no link. A list of rings leads from a wide table inwards: the rows of a
+    ring are the table of the next one.
+    """
+
+    own: Tensor  # [rows]
+    linked: Tensor  # [rows, slots]
+    weight: Tensor  # float, [rows, slots]
+
+
+def ring_graph(rings: Sequence[Ring], rows: int) -> Coupling:
+    """Return the directed graph in which every ring is driven by the table outside it.
+
+    Its rows are the ``rows`` of the outermost table, then those of each ring.
+    """
+    targets, sources, weights = [], [], []
+    outside, inside = 0, rows
+    for ring in rings:
+        count, slots = ring.linked.shape
+        target = inside + torch.arange(count, device=ring.own.device)
+        targets.append(target.repeat_interleave(slots))
+        sources.append(outside + ring.linked.flatten())
+        weights.append(ring.weight.flatten())
+        outside, inside = inside, inside + count
+    return Coupling(torch.cat(targets), torch.cat(sources), torch.cat(weights))
 
 
 def series_degree(horizon: float, tolerance: float = 1e-6) -> int:
@@ -188,6 +220,45 @@ class GatedODE(nn.Module):
             return both[: len(own)]
         settings = FlowSettings(self.beta / 2, self.horizon, self.degree)
         return pair_flow(initial, self._gates(initial), own, partner, linked, settings)
+
+    def along_walks(self, initial: Tensor, rings: Sequence[Ring]) -> Tensor:
+        """Return ``H(T)`` of the innermost ring, following walks of at most ``len(rings)`` links.
+
+        A walk is a product of entries of ``A`` off its diagonal. The outermost rows ``initial`` move by
+        themselves, each ring is driven by the rows outside it, and so the result for a row depends on
+        nothing but the walks that start there, whatever the other rows are. Walks of ``n`` links have a
+        factor of at most ``(beta T / 2)^n / n!``.
+        """
+        if self.solver != "series":
+            return self._walk_path(initial, rings, [self.horizon])[0]
+        x, gates, forcing = self._driven(initial, rings)
+        return forced_value(x, gates, forcing, SeriesSettings(self.beta / 2, self.degree + 1), self.horizon)
+
+    def walk_path(self, initial: Tensor, rings: Sequence[Ring], at: list[float]) -> list[Tensor]:
+        """Return ``H(s)`` of the innermost ring as in ``along_walks``, at ascending points of ``[0, T]``."""
+        if self.solver != "series":
+            return self._walk_path(initial, rings, at)
+        x, gates, forcing = self._driven(initial, rings)
+        settings = SeriesSettings(self.beta / 2, self.degree + 1)
+        return [forced_value(x, gates, forcing, settings, s) for s in at]
+
+    def _driven(self, initial: Tensor, rings: Sequence[Ring]) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return start, gates and forcing of the innermost ring."""
+        x, gates, forcing = initial, self._gates(initial), None
+        for i, ring in enumerate(rings):
+            terms = self.degree + 1 - (len(rings) - i)
+            outer = forced_series(x, gates, forcing, SeriesSettings(self.beta / 2, terms))
+            forcing = weighted_rows(outer.flatten(1), ring.linked, ring.weight)
+            forcing = forcing.unflatten(1, (terms, self.dim))
+            x, gates = gather_rows(x, ring.own), gather_rows(gates, ring.own)
+        return x, gates, forcing
+
+    def _walk_path(self, initial: Tensor, rings: Sequence[Ring], at: list[float]) -> list[Tensor]:
+        tables = [initial]
+        for ring in rings:
+            tables.append(tables[-1].index_select(0, ring.own))
+        steps = self.path(torch.cat(tables), ring_graph(rings, len(initial)), at)
+        return [step[len(step) - len(tables[-1]) :] for step in steps]
 
     def _integrate(self, slope: Callable[[Tensor], Tensor], initial: Tensor, at: list[float]) -> list[Tensor]:
         try:

@@ -19,10 +19,17 @@ grows without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (``Phi`` is
 the absolute times of the test), ``Phi`` not divided by ``sqrt(time_dim)``, and the ``scope`` of
 ``A``. Departures that are not: one ``as_of`` per batch, the time of its first event; node features
 enter the encoder next to ``h_v`` instead of being its initial value, so that their width is free.
+
+``scope="all"`` is the paper's ``A``, whose cost grows with the number of nodes. ``near`` approximates it
+at a cost that does not: exact degrees, the links of a node to its latest partner and from nodes whose
+latest partner it is (``contig.models.bases.links``), and walks of at most ``hops`` such links. What it
+leaves out is damped: walks of ``n`` links have a factor of at most ``(beta T / 2)^n / n!``. ``pair`` couples
+a node with its latest partner as if they had no other links.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,15 +39,16 @@ from torch import Tensor, nn
 from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import GatedODE, SplitLinear, elapsed
-from contig.layers.ode import Coupling, Factor, Solver, latest_graph, pair_graph
+from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph, pair_graph
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
+from contig.models.bases.links import count_namers, links_of
 from contig.models.bases.memory import AttentiveMemory
-from contig.models.contract import DataShape
+from contig.models.contract import DataShape, EventBatch
 from contig.models.state import NodeState
 from contig.options import option
 
-Scope = Literal["pair", "batch", "all"]
+Scope = Literal["near", "pair", "batch", "all"]
 Part = Literal["transform", "update", "adaptive", "latest", "neighbor", "inherent"]
 
 
@@ -55,7 +63,13 @@ class ConTIGOptions:
     horizon: float = option(1.0, "end T of the ODE; the paper's", above=0)
     beta: float = option(0.95, "upper bound of the spectrum of A; the paper's", above=0, below=1)
     scope: Scope = option(
-        "pair", "nodes coupled by A: each with its latest partner, those of a batch, or all"
+        "near",
+        "links of A: near (within hops of a node), pair (with its latest partner alone), batch (between the "
+        "nodes of a batch), all (the paper's; the cost grows with the number of nodes)",
+    )
+    hops: int = option(1, "links that scope=near follows from a node", low=1)
+    namers: int = option(
+        32, "latest events of a node in which scope=near looks for nodes whose latest partner it is", low=1
     )
     solver: Solver = option("series", "ODE solver; the series is exact to its tolerance and the fastest")
     tolerance: float = option(1e-6, "bound on the relative truncation error of the series; float32 precision")
@@ -100,6 +114,11 @@ class ConTIG(AttentiveMemory):
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
         self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 
+    def blank(self) -> Mapping[str, Tensor]:
+        if self.opt.scope != "near":
+            return super().blank()
+        return {**super().blank(), "named": torch.tensor(0)}  # how many others have it as latest partner
+
     def nodes_read(self, history: History, nodes: Tensor, times: Tensor) -> Tensor:
         if "transform" in self.opt.without:
             return nodes.unsqueeze(1)
@@ -133,6 +152,9 @@ class ConTIG(AttentiveMemory):
             return normed
         if self.opt.scope == "pair":
             moved = self._updated_in_pairs(state, history, nodes, as_of)
+        elif self.opt.scope == "near":
+            members, rings = self._rings(state, history, nodes, as_of)
+            moved = self.ode.along_walks(self.encode(state, history, members, as_of), rings)
         else:
             members, place = self._members(state, history, nodes)
             moved = self.ode(*self._graph(state, history, members, as_of)).index_select(0, place)
@@ -158,9 +180,28 @@ class ConTIG(AttentiveMemory):
             both = self.encode(state, history, torch.cat([nodes, latest.partner]), as_of)
             steps = self.ode.path(both, pair_graph(latest.exists), at)
             return torch.stack([self.norm(step[: len(nodes)]) for step in steps])
+        if self.opt.scope == "near":
+            members, rings = self._rings(state, history, nodes, as_of)
+            steps = self.ode.walk_path(self.encode(state, history, members, as_of), rings, at)
+            return torch.stack([self.norm(step) for step in steps])
         members, place = self._members(state, history, nodes)
         steps = self.ode.path(*self._graph(state, history, members, as_of), at)
         return torch.stack([self.norm(step.index_select(0, place)) for step in steps])
+
+    def _rings(
+        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor
+    ) -> tuple[Tensor, list[Ring]]:
+        """Return all nodes within ``hops`` links, and the rings that lead from them to ``nodes``."""
+        rings: list[Ring] = []
+        for _ in range(self.opt.hops):
+            links = links_of(self, state, history, nodes, as_of, self.opt.namers)
+            members, place = distinct(
+                torch.cat([nodes, links.node.flatten()]), state.num_nodes, fixed_shapes=self.fixed_shapes
+            )
+            own, linked = place.split([len(nodes), links.node.numel()])
+            rings.insert(0, Ring(own, linked.view_as(links.node), links.weight))
+            nodes = members
+        return nodes, rings
 
     def _members(self, state: NodeState, history: History, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Return the nodes (ascending) that ``A`` couples, and the positions of ``nodes`` among them."""
@@ -193,3 +234,15 @@ class ConTIG(AttentiveMemory):
         ]
         encoded: Tensor = self.encoder(*parts)
         return encoded
+
+    # -- observing -------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
+        if self.opt.scope != "near" or not len(batch.event):
+            super().observe(state, history, batch)
+            return
+        ends = torch.cat([batch.src, batch.dst])
+        before = self.latest(state, history, ends)
+        super().observe(state, history, batch)
+        count_namers(state, batch, before, self.latest(state, history, ends))

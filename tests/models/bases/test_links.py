@@ -1,0 +1,69 @@
+"""The graph of latest partners against a dictionary of them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from support.problems import batch_of, dense_latest, random_stream, shape_of, stream_of, tiny
+
+from contig.data.events import EventStream
+from contig.history import History
+from contig.models import EventBatch
+from contig.models.bases.links import links_of
+from contig.models.contig import ConTIG
+
+
+def latest_partners(stream: EventStream, events: int) -> list[int | None]:
+    partner: list[int | None] = [None] * stream.num_nodes
+    for src, dst in zip(stream.src[:events].tolist(), stream.dst[:events].tolist(), strict=True):
+        partner[src], partner[dst] = dst, src
+    return partner
+
+
+def namers(partner: list[int | None]) -> list[int]:
+    return [sum(p == v and u != v for u, p in enumerate(partner)) for v in range(len(partner))]
+
+
+def near_model(stream: EventStream) -> ConTIG:
+    model = tiny("contig", shape_of(stream), scope="near")
+    assert isinstance(model, ConTIG)
+    return model
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 11])
+def test_namers_are_counted_as_events_arrive(batch_size: int) -> None:
+    """With self-loops, and with the last event of a batch repeated, as captured steps do."""
+    stream = random_stream(3, events=37, num_nodes=6, edge_width=0)
+    assert bool((stream.src == stream.dst).any())
+    model, history = near_model(stream), History.from_stream(stream)
+    state = model.new_state(stream.num_nodes)
+    for start in range(0, 37, batch_size):
+        stop = min(start + batch_size, 37)
+        events = torch.tensor([*range(start, stop), stop - 1, stop - 1])
+        model.observe(state, history, EventBatch.of(history, events))
+        assert state["named"].tolist() == namers(latest_partners(stream, stop))
+
+
+def test_links_are_the_rows_of_the_normalised_adjacency() -> None:
+    """Where the search for namers reaches back to the first event."""
+    stream = random_stream(5, events=31, num_nodes=8, edge_width=0)
+    model, history = near_model(stream), History.from_stream(stream)
+    state = model.new_state(9)  # one node without events
+    model.observe(state, history, batch_of(history, 0, 31))
+    nodes = torch.tensor([7, 0, 8, 3, 3, 1, 2, 4, 5, 6])
+    links = links_of(model, state, history, nodes, history.events["t"][-1] + 1, namers=31)
+    found = torch.zeros(len(nodes), 9).scatter_add_(1, links.node, links.weight)
+    expected = torch.from_numpy(dense_latest([*latest_partners(stream, 31), None])).float()
+    torch.testing.assert_close(found, expected[nodes])
+
+
+def test_namers_that_are_found_stand_for_those_that_are_not() -> None:
+    """Nodes 1 to 5 name node 0, which meets 6 last; two of them are in the last three events."""
+    stream = stream_of([(0, v, v) for v in range(1, 7)], 7)
+    model, history = near_model(stream), History.from_stream(stream)
+    state = model.new_state(7)
+    model.observe(state, history, batch_of(history, 0, 6))
+    links = links_of(model, state, history, torch.tensor([0]), torch.tensor(9), namers=3)
+    assert links.node.tolist() == [[6, 0, 5, 4]]
+    root = 6**-0.5  # degrees 6 and 1
+    torch.testing.assert_close(links.weight, torch.tensor([[root, 0, 2.5 * root, 2.5 * root]]))
