@@ -15,6 +15,7 @@ import pytest
 
 from contig.data.catalog import DATASETS
 from contig.data.readers import READERS
+from contig.experiments.recipes import read_recipes
 from contig.models.registry import REGISTRY as MODELS
 from contig.tasks.registry import REGISTRY as TASKS
 
@@ -156,6 +157,15 @@ def test_entry_points_are_of_known_groups() -> None:
             defined = path.partition(":")[2]
             assert re.search(rf"^(class |def |){defined}\b", programs, re.MULTILINE)
             assert f'"{name}"' in programs
+
+
+def test_recipes_can_be_trained(tmp_path: Path) -> None:
+    (block,) = read("docs/guide.md", "json")
+    (tmp_path / "recipe.json").write_text(block.text)
+    recipes = read_recipes(tmp_path / "recipe.json")
+    assert len(recipes) == 3
+    for recipe in recipes:
+        recipe.config(seed=0)  # refuses unknown options and wrong values
 
 
 def test_links_lead_somewhere() -> None:
