@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from contig.data.splits import Split, chronological_split
     from contig.data.synthetic import synthetic
     from contig.errors import ConfigError, ContigError, DataError, RunError
-    from contig.history import History, Neighbors
+    from contig.history import History, Neighbors, TimeScale
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
     from contig.runs.run import Run
@@ -64,6 +64,7 @@ _HOME = {
     "Split": "data.splits",
     "Task": "tasks",
     "TaskResult": "tasks",
+    "TimeScale": "history",
     "Trajectory": "runs.trained_model",
     "chronological_split": "data.splits",
     "fit": "training.fit",
@@ -106,6 +107,7 @@ __all__ = [
     "Split",
     "Task",
     "TaskResult",
+    "TimeScale",
     "Trajectory",
     "__version__",
     "chronological_split",

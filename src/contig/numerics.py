@@ -9,6 +9,7 @@ from __future__ import annotations
 
 CHANGES = {
     1: "The first version that is recorded.",
-    2: "ConTIG couples a node with all its links (scope near) instead of its latest partner alone.",
+    2: "ConTIG couples a node with all its links (scope near) instead of its latest partner alone. Intervals "
+    "are encoded by their logarithm, in units of the median interval of the training events.",
 }
 VERSION = max(CHANGES)

@@ -44,7 +44,10 @@ def contig(stream: EventStream, **settings: Any) -> ConTIG:
 
 
 def waves(model: ConTIG, dt: float) -> Tensor:
-    angle = torch.tensor(float(dt)) * model.phi.log_frequency.exp()
+    x = dt / float(model.elapsed.unit)
+    angle = (
+        torch.tensor(math.log1p(x) if model.opt.time_encoding == "log" else x) * model.phi.log_frequency.exp()
+    )
     found = torch.cat([angle.cos(), angle.sin()])[: model.opt.time_dim]
     return found / math.sqrt(model.opt.time_dim) if model.opt.scaled_time else found
 

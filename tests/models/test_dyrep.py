@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -18,8 +17,7 @@ from contig.history import History
 class Plain(Twin):
     """DyRep in dictionaries, with the recurrent cell written out."""
 
-    def waves(self, dt: float) -> Tensor:
-        return super().waves(math.log(1 + dt))
+    unit = 1.0  # intervals are counted in events
 
     def interval(self, v: int) -> int:
         return self.last[v] - self.previous[v] if v in self.previous else 0

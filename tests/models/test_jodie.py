@@ -15,8 +15,7 @@ from torch import Tensor
 class Plain(Twin):
     """JODIE in dictionaries, with the recurrent cells written out."""
 
-    def waves(self, dt: float) -> Tensor:
-        return super().waves(math.log(1 + dt))
+    unit = 1.0  # intervals are counted in events
 
     def interval(self, v: int) -> int:
         return self.last[v] - self.previous[v] if v in self.previous else 0
@@ -32,7 +31,8 @@ class Plain(Twin):
     def embed(self, v: int, t: int) -> Tensor:
         age = t - self.events[self.last[v]][2] if v in self.last else 0
         layer = self.model.projection
-        return self.updated(v) * (1 + layer.weight[:, 0] * math.log(1 + age) + layer.bias)
+        age = age / float(self.model.elapsed.unit)
+        return self.updated(v) * (1 + layer.weight[:, 0] * math.log1p(age) + layer.bias)
 
 
 @pytest.mark.parametrize("start", [0, NOW])
@@ -57,7 +57,7 @@ def test_against_a_plain_twin(edge_width: int, settings: dict[str, Any], start: 
 
 @torch.no_grad()
 def test_an_embedding_moves_with_the_logarithm_of_time() -> None:
-    """``(1 + w log(1 + dt)) * h`` for one node at many times, in Unix seconds."""
+    """``(1 + w log(1 + dt)) * h`` for one node at many times; the only interval, 5 s, is the unit."""
     stream = stream_of([(0, 1, NOW), (2, 1, NOW + 5)], 3)
     model = model_of("jodie", stream)
     state, history = run_over(model, stream, 1)
@@ -67,7 +67,7 @@ def test_an_embedding_moves_with_the_logarithm_of_time() -> None:
     h = model.updated(state, history, torch.tensor([1]), times[0])[0]
     w = model.projection.weight[:, 0]
     for row, age in zip(found, ages, strict=True):
-        torch.testing.assert_close(row, (1 + w * math.log1p(age)) * h, rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(row, (1 + w * math.log1p(age / 5)) * h, rtol=1e-5, atol=1e-6)
 
 
 @torch.no_grad()

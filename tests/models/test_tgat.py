@@ -79,8 +79,8 @@ def test_a_neighbor_is_embedded_at_the_time_of_the_event() -> None:
     known = stream_of([(1, 2, 2), (0, 1, 5)], 5)
     more = stream_of([(1, 2, 2), (0, 1, 5), (1, 3, 5), (1, 4, 6)], 5)
     found = []
+    model, time = model_of("tgat", known, node_features=True, layers=2), torch.tensor([8])
     for stream in (known, more):
-        model, time = model_of("tgat", stream, node_features=True, layers=2), torch.tensor([8])
         history = History.from_stream(stream)
         found.append(model.embed(model.new_state(5), history, torch.tensor([0]), time, time[0]))
     torch.testing.assert_close(*found, rtol=0, atol=1e-6)

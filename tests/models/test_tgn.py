@@ -76,13 +76,13 @@ def test_a_node_without_events_reads_only_its_blank_memory() -> None:
 class OurWaves(nn.Module):
     """Our time encoding in place of theirs, which is the cosine of a linear layer."""
 
-    def __init__(self, phi: nn.Module) -> None:
+    def __init__(self, model: TGN) -> None:
         super().__init__()
-        self.phi = phi
+        self.phi, self.unit = model.phi, float(model.elapsed.unit)
         self.lin = nn.Linear(1, 1)  # its device is read there
 
     def forward(self, t: Tensor) -> Tensor:
-        encoded: Tensor = self.phi(t)
+        encoded: Tensor = self.phi(t / self.unit)
         return encoded
 
 
@@ -99,7 +99,7 @@ class TheirMemory:
         message = tgn.IdentityMessage(EDGE_WIDTH, dim, time_dim)
         self.memory = tgn.TGNMemory(num_nodes, EDGE_WIDTH, dim, time_dim, message, tgn.LastAggregator())
         self.memory.gru.load_state_dict(model.cell.state_dict())
-        self.memory.time_enc = OurWaves(model.phi)
+        self.memory.time_enc = OurWaves(model)
         self.seen: set[int] = set()
 
     def observe(self, stream: EventStream, start: int, stop: int) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 import contig
-from contig.layers import PairDecoder, TimeEncoding, elapsed
+from contig.layers import Elapsed, LogTimeEncoding, PairDecoder
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,15 @@ class Rhythm(contig.Model):
     def __init__(self, options: RhythmOptions, data: contig.DataShape) -> None:
         super().__init__()
         self.neighbors = options.neighbors
-        self.encoding = TimeEncoding(options.dim)
+        self.elapsed = Elapsed(data.time_scale)  # in the stream's typical interval, whatever its unit
+        self.encoding = LogTimeEncoding(options.dim)
         self.decoder = PairDecoder(options.dim)
 
     def embed(
         self, state: contig.NodeState, history: contig.History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         past = history.before(nodes, times, self.neighbors)
-        ages = self.encoding(elapsed(times.unsqueeze(1), past.time))  # [queries, neighbors, dim]
+        ages = self.encoding(self.elapsed(times.unsqueeze(1), past.time))  # [queries, neighbors, dim]
         return (ages * past.mask.unsqueeze(2)).sum(dim=1)
 
     def score(self, src: Tensor, dst: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.data.events import EventStream
-from contig.history import History
+from contig.history import History, TimeScale
 from contig.models import DataShape, NodeState
 from contig.models.bases.events import AttentionReadout
 from contig.streaming.schedule import schedule
@@ -25,7 +25,8 @@ def with_node_features(stream: EventStream, wanted: bool = True) -> DataShape:
     """The shape of a stream, with random node features if ``wanted``."""
     draw = torch.Generator().manual_seed(5)
     features = torch.randn(stream.num_nodes, NODE_WIDTH, generator=draw)
-    return DataShape(stream.edge_width, features if wanted else None)
+    scale = TimeScale.of(History.from_stream(stream))
+    return DataShape(stream.edge_width, features if wanted else None, time_scale=scale)
 
 
 def model_of(name: str, stream: EventStream, *, node_features: bool = False, **settings: Any) -> Any:
@@ -46,10 +47,16 @@ class Twin:
         self.last: dict[int, int] = {}
         self.previous: dict[int, int] = {}
 
+    @property
+    def unit(self) -> float:
+        """What the model counts intervals in."""
+        return float(self.model.elapsed.unit)
+
     # -- messages ------------------------------------------------------------------------------------
 
     def waves(self, dt: float) -> Tensor:
-        angles = [dt * w for w in self.model.phi.log_frequency.double().exp().tolist()]
+        x = math.log1p(dt / self.unit)
+        angles = [x * w for w in self.model.phi.log_frequency.double().exp().tolist()]
         pairs = [*map(math.cos, angles), *map(math.sin, angles)]
         return torch.tensor(pairs[: self.model.phi.dim])
 

@@ -57,6 +57,14 @@ def test_an_epoch_of_few_steps(events: int, size: int, hint: str | None) -> None
     assert [line.replace("batch_size=", "") for line in lines] == ([f"an epoch has {hint}"] if hint else [])
 
 
+def test_nodes_without_intervals_are_reported() -> None:
+    """Every node has one event, or several at one time: the unit of time comes from the whole stream."""
+    once = EventStream.from_arrays(np.arange(80), 100 + np.arange(80), np.arange(80) // 2, origin="once")
+    said = [line for line in before_training(new_session(once, batch_size=5)) if "different times" in line]
+    assert len(said) == 1
+    assert not any("different times" in line for line in before_training(new_session(long_stream(200))))
+
+
 def test_the_baseline_has_the_ap_of_its_own_run(stream: EventStream, tmp_path: Path) -> None:
     for holdout in ("tgn", "paper"):
         run = fit(stream, "edgebank", out=tmp_path / holdout, show=False, batch_size=30, holdout=holdout)

@@ -17,7 +17,7 @@ from contig.data.events import EventStream
 from contig.data.negatives import Negatives
 from contig.data.splits import chronological_split
 from contig.errors import RunError
-from contig.history import History
+from contig.history import History, TimeScale
 from contig.models import DataShape, EventBatch, NodeState
 from contig.models.contig import ConTIG, ConTIGOptions
 from contig.tasks.results import LinkMetrics
@@ -31,11 +31,11 @@ from contig.training.session import Session
 def trained_by_hand(stream: EventStream, epochs: int) -> ConTIG:
     """The training as one plain loop, without a schedule, a walker or a session."""
     split = chronological_split(stream)
+    history = History.from_stream(stream).only(split.train)
     torch.manual_seed(0)
     options = ConTIGOptions(dim=8, time_dim=6, neighbors=3)
-    model = ConTIG(options, DataShape(0, None))
+    model = ConTIG(options, DataShape(0, None, time_scale=TimeScale.of(history)))
     optimizer = FlatAdam(model, lr=TINY["lr"], weight_decay=0.0, clip=1.0)
-    history = History.from_stream(stream).only(split.train)
     negatives = Negatives(stream, destinations=stream.dst[split.train], seed=0)
     times = stream.t[split.train]
     for _ in range(epochs):

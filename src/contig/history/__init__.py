@@ -2,6 +2,7 @@
 
 from contig.history.columns import EventColumns
 from contig.history.index import Choice, History
+from contig.history.time_scale import TimeScale
 from contig.kernels.lookup import Neighbors
 
-__all__ = ["Choice", "EventColumns", "History", "Neighbors"]
+__all__ = ["Choice", "EventColumns", "History", "Neighbors", "TimeScale"]

@@ -6,10 +6,11 @@ from contig.layers.decoders import NodeDecoder, PairDecoder
 from contig.layers.node_signatures import NodeSignatures
 from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
 from contig.layers.split_linear import SplitLinear
-from contig.layers.time import LogTimeEncoding, TimeEncoding, elapsed
+from contig.layers.time import Elapsed, LogTimeEncoding, TimeEncoding
 
 __all__ = [
     "Coupling",
+    "Elapsed",
     "GatedODE",
     "LogTimeEncoding",
     "NodeDecoder",
@@ -20,7 +21,6 @@ __all__ = [
     "SplitRNNCell",
     "TemporalAttention",
     "TimeEncoding",
-    "elapsed",
     "latest_graph",
     "series_degree",
 ]

@@ -1,4 +1,4 @@
-"""Functional time encoding."""
+"""Time differences in the unit of a stream, and their functional encoding."""
 
 from __future__ import annotations
 
@@ -7,12 +7,37 @@ import math
 import torch
 from torch import Tensor, nn
 
+from contig.history.time_scale import TimeScale
 from contig.kernels.time_waves import time_waves
 
 
-def elapsed(later: Tensor, earlier: Tensor) -> Tensor:
-    """Return ``later - earlier`` in float32, subtracted at full precision: Unix seconds need it."""
-    return (later - earlier).to(torch.float32)
+class Elapsed(nn.Module):
+    """Time differences, counted in an interval that is typical of the training events.
+
+    The unit is a percentile of the intervals between a node's events, by default the median. It is a buffer,
+    saved with the weights: a trained model keeps its unit, whatever stream it reads.
+    """
+
+    unit: Tensor  # float64
+    start: Tensor  # float64: the time of the first training event
+
+    def __init__(self, scale: TimeScale, percent: int = 50) -> None:
+        super().__init__()
+        self.register_buffer("unit", torch.tensor(scale.percentile(percent), dtype=torch.float64))
+        self.register_buffer("start", torch.tensor(scale.start, dtype=torch.float64))
+
+    def forward(self, later: Tensor, earlier: Tensor) -> Tensor:
+        """Return ``(later - earlier) / unit`` in float32.
+
+        Both operations are exact to float64: Unix times need that, and a quotient that is rounded once does
+        not depend on the stream's own unit.
+        """
+        return ((later - earlier).double() / self.unit).float()
+
+    def since_start(self, times: Tensor) -> Tensor:
+        """Return the time since the first training event."""
+        since: Tensor = self(times, self.start)
+        return since
 
 
 class TimeEncoding(nn.Module):
@@ -20,13 +45,13 @@ class TimeEncoding(nn.Module):
 
     ``Phi(dt) = [cos(w_1 dt), ..., cos(w_m dt), sin(w_1 dt), ..., sin(w_m dt)]`` with ``m = dim / 2``
     (an odd ``dim`` drops the last sine). Frequencies start as a geometric sequence from ``fastest`` down
-    to ``slowest``: by default periods from seconds to decades if time is in seconds. Their logarithms
-    are trained, so that an optimizer step changes each by a fraction of itself; a step of the same
-    absolute size would wipe out the slow ones. ``scaled`` divides by ``sqrt(dim)`` as in the paper.
+    to ``slowest``. Their logarithms are trained, so that an optimizer step changes each by a fraction of
+    itself; a step of the same absolute size would wipe out the slow ones. ``scaled`` divides by
+    ``sqrt(dim)`` as in the paper.
     """
 
     def __init__(
-        self, dim: int, *, fastest: float = 1.0, slowest: float = 1e-9, scaled: bool = False
+        self, dim: int, *, fastest: float = 1.0, slowest: float = 1e-3, scaled: bool = False
     ) -> None:
         super().__init__()
         self.dim = dim
@@ -43,14 +68,13 @@ class TimeEncoding(nn.Module):
 class LogTimeEncoding(TimeEncoding):
     """``Phi(log(1 + dt))``: an interval is judged by its order of magnitude.
 
-    Waves of ``dt`` itself that can tell minutes apart turn many times a day, so what was learned from
-    short intervals says nothing about long ones. Here the fastest wave turns once while ``1 + dt``
-    grows about fivefold, and the slowest less than a fifth of a turn in a century of seconds, so
-    intervals longer than any seen in training are a smooth extrapolation.
+    The intervals of a node span five orders of magnitude, and waves of ``dt`` itself that can tell short
+    ones apart turn many times within a long one: a path through a long silence looks like noise, and what
+    was learned from short intervals says nothing about long ones. The logarithm is smooth on every scale.
     """
 
-    def __init__(self, dim: int) -> None:
-        super().__init__(dim, fastest=4.0, slowest=0.05)
+    def __init__(self, dim: int, *, fastest: float = 1.0, slowest: float = 0.1, scaled: bool = False) -> None:
+        super().__init__(dim, fastest=fastest, slowest=slowest, scaled=scaled)
 
     def forward(self, dt: Tensor) -> Tensor:
         """Encode float32 differences ``[...]`` as ``[..., dim]``; negative ones count as 0."""

@@ -12,13 +12,17 @@ For a query about node ``v`` at time ``t``, with stored embedding ``h_v`` and la
    events cannot count;
 4. a two-layer decoder on the pair.
 
+``Phi`` encodes ``log(1 + dt / unit)``, where ``unit`` is the median interval between the training events of
+a node (``contig.layers.time``).
+
 After a batch of events, ``h_v <- H_v`` for its nodes, and their latest events are updated.
 
 Departures from the paper that are options: a LayerNorm on ``H(T)`` (as published, the recurrence
 grows without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (``Phi`` is never trained on
-the absolute times of the test), ``Phi`` not divided by ``sqrt(time_dim)``, and the ``scope`` of
-``A``. Departures that are not: one ``as_of`` per batch, the time of its first event; node features
-enter the encoder next to ``h_v`` instead of being its initial value, so that their width is free.
+the absolute times of the test), the logarithm in ``Phi`` (the paper encodes ``dt`` itself), ``Phi`` not
+divided by ``sqrt(time_dim)``, and the ``scope`` of ``A``. Departures that are not: one ``as_of`` per batch,
+the time of its first event; node features enter the encoder next to ``h_v`` instead of being its initial
+value, so that their width is free.
 
 ``scope="all"`` is the paper's ``A``, whose cost grows with the number of nodes. ``near`` approximates it
 at a cost that does not: exact degrees, the links of a node to its latest partner and from nodes whose
@@ -38,7 +42,7 @@ from torch import Tensor, nn
 
 from contig.errors import ConfigError
 from contig.history import History
-from contig.layers import GatedODE, SplitLinear, elapsed
+from contig.layers import Elapsed, GatedODE, SplitLinear, TimeEncoding
 from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph, pair_graph
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
@@ -77,6 +81,9 @@ class ConTIGOptions:
     query_time: Literal["zero", "absolute"] = option(
         "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not generalize"
     )
+    time_encoding: Literal["log", "linear"] = option(
+        "log", "encode the logarithm of an interval, or the interval itself as the paper does"
+    )
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim), as the paper does")
     activity: bool = option(False, "use one coordinate of the embedding for log(1 + number of past events)")
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
@@ -98,6 +105,9 @@ class ConTIG(AttentiveMemory):
                 "dim=1: activity=true takes one coordinate of the embedding; use dim=2 or more."
             )
         super().__init__(o.dim, o.time_dim, data, scaled_time=o.scaled_time)
+        if o.time_encoding == "linear":
+            self.elapsed = Elapsed(data.time_scale, percent=95)
+            self.phi = TimeEncoding(o.time_dim, scaled=o.scaled_time)
         self.neighbors = o.neighbors
         self.encoder = SplitLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         dropped: tuple[Factor, ...] = tuple(f for f in ("latest", "neighbor", "inherent") if f in o.without)
@@ -142,7 +152,7 @@ class ConTIG(AttentiveMemory):
     def query_time(self, times: Tensor) -> Tensor:
         if self.opt.query_time == "zero":
             return super().query_time(times)
-        encoded: Tensor = self.phi(times.to(torch.float32))
+        encoded: Tensor = self.phi(self.elapsed.since_start(times))
         return encoded
 
     def updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
@@ -224,7 +234,7 @@ class ConTIG(AttentiveMemory):
         """Return ``E``, the encoding of each node's latest event."""
         latest = self.latest(state, history, nodes)
         real = latest.exists.unsqueeze(1)
-        age = torch.where(latest.exists, elapsed(as_of, latest.time), 0.0)
+        age = torch.where(latest.exists, self.elapsed(as_of, latest.time), 0.0)
         parts = [
             state["h"].index_select(0, nodes),
             state["h"].index_select(0, latest.partner) * real,

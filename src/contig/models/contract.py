@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from contig.history import History
+from contig.history import History, TimeScale
 from contig.models.state import NodeState
 
 
@@ -39,6 +39,9 @@ class DataShape(NamedTuple):
     edge_width: int  # features per event
     node_features: Tensor | None  # [nodes, width]
     num_nodes: int = 0  # of the training stream; new nodes may appear later
+    # Of the training events. Keep what a model takes from it in parameters or buffers: when a trained run is
+    # opened, models are built with the default, and then their weights are loaded.
+    time_scale: TimeScale = TimeScale()
 
 
 class Model(nn.Module, ABC):

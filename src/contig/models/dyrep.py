@@ -23,7 +23,7 @@ from torch import Tensor
 
 from contig.history import History
 from contig.kernels.gather import LazyRows
-from contig.layers import SplitRNNCell, elapsed
+from contig.layers import SplitRNNCell
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
 from contig.models.bases.memory import Latest, PacedMemory
@@ -64,7 +64,7 @@ class DyRep(PacedMemory):
     def _structural(self, state: NodeState, history: History, latest: Latest) -> Tensor:
         """Attend from the partners to their neighborhoods just before the latest events."""
         near = history.before(latest.partner, latest.time, self.opt.neighbors)
-        ages = self.phi(elapsed(latest.event.unsqueeze(1), near.event))
+        ages = self.phi((latest.event.unsqueeze(1) - near.event).float())
         own = state["h"].index_select(0, latest.partner)
         features = self.feature_rows(history, near.event)
         theirs = LazyRows(state["h"], near.node)

@@ -9,9 +9,9 @@ since the node's latest event.
 
 Departures from the paper: trained by link prediction instead of regression of the next item's
 embedding; no one-hot identity is appended, so that new nodes work; ``dt`` enters the projection as
-``log(1 + dt)``, which needs no statistics of the stream; the interval in the message is counted in
-events of the whole stream, and ``Phi`` encodes its logarithm (see ``PacedMemory``); a node uses the
-cell of the side it was on in its latest event, so that streams need not be bipartite.
+``log(1 + dt)``, in units of the training events (``contig.layers.Elapsed``); the interval in the message
+is counted in events of the whole stream, and ``Phi`` encodes its logarithm (see ``PacedMemory``); a node
+uses the cell of the side it was on in its latest event, so that streams need not be bipartite.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
-from contig.layers import SplitRNNCell, elapsed
+from contig.layers import SplitRNNCell
 from contig.layers.unique import distinct
 from contig.models.bases.memory import PacedMemory
 from contig.models.contract import DataShape
@@ -77,6 +77,6 @@ class JODIE(PacedMemory):
         unique, place = distinct(nodes, state.num_nodes)
         vector = self.updated(state, history, unique, as_of).index_select(0, place)
         latest = self.latest(state, history, nodes)
-        age = torch.where(latest.exists, elapsed(times, latest.time), 0.0)
+        age = torch.where(latest.exists, self.elapsed(times, latest.time), 0.0)
         projected: Tensor = vector * (1 + self.projection(torch.log1p(age).unsqueeze(1)))
         return projected

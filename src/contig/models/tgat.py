@@ -8,7 +8,8 @@ There is no memory. The embedding of ``v`` at ``t`` in layer ``l`` is attention 
 features of the node, or zeros if there are none.
 
 Departures from the paper: the last ``k`` events instead of uniformly sampled ones, so that answers
-are deterministic. If nodes have no features, ``identity`` gives each a fixed random vector instead:
+are deterministic; ``Phi`` encodes the logarithm of an interval, in units of the training events
+(``contig.layers.time``). If nodes have no features, ``identity`` gives each a fixed random vector instead:
 without it, and without edge features, the model knows a node only by the times of its events.
 """
 
@@ -21,7 +22,7 @@ from torch import Tensor, nn
 
 from contig.history import History
 from contig.kernels.gather import LazyRows
-from contig.layers import NodeSignatures, elapsed
+from contig.layers import NodeSignatures
 from contig.models.bases.events import AttentionReadout, EventModel
 from contig.models.contract import DataShape
 from contig.models.state import NodeState
@@ -75,7 +76,7 @@ class TGAT(EventModel):
         near = history.before(nodes, times, self.opt.neighbors)
         own = self._round(count - 1, history, nodes, times)
         theirs = self._round(count - 1, history, near.node.flatten(), near.time.flatten())
-        ages = self.phi(elapsed(times.unsqueeze(1), near.time))
+        ages = self.phi(self.elapsed(times.unsqueeze(1), near.time))
         features = self.feature_rows(history, near.event)
         around = LazyRows.of(theirs.unflatten(0, near.node.shape))
         embedded: Tensor = self.rounds[count - 1](own, self.time_now(), around, features, ages, near.mask)

@@ -8,7 +8,8 @@ contains. Of several events in one batch only the last is applied. The embedding
 ``[s_v | Phi(0)]`` over the last ``k`` events with keys ``[s_nbr | f | Phi(t - t_event)]``.
 
 Departures from the paper: the message reads the partner's memory when it is applied, not a copy
-from when it was created; the interval is 0 at a node's first event, not the absolute time; node
+from when it was created; the interval is 0 at a node's first event, not the absolute time;
+``Phi`` encodes the logarithm of an interval, in units of the training events (``contig.layers.time``); node
 features enter the message; key and value projections are folded into the query.
 """
 

@@ -13,6 +13,7 @@ import torch
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
+from contig.history import TimeScale
 from contig.models import DataShape, Model, model_class, model_name
 from contig.options import as_dict, set_options
 from contig.runs.options import TrainOptions
@@ -60,10 +61,14 @@ class RunConfig:
         return dataclasses.replace(self, train=set_options(self.train, changes))
 
 
-def build_model(config: RunConfig, stream: EventStream) -> Model:
-    """Create the model for the widths of this stream, with initial weights."""
+def build_model(config: RunConfig, stream: EventStream, time_scale: TimeScale | None = None) -> Model:
+    """Create the model for the widths of this stream, with initial weights.
+
+    ``time_scale`` is that of the training events; trained weights, loaded afterwards, contain it.
+    """
     features = stream.node_features
     nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
     make: Any = model_class(config.model)
-    model: Model = make(config.model_options, DataShape(stream.edge_width, nodes, stream.num_nodes))
+    shape = DataShape(stream.edge_width, nodes, stream.num_nodes, time_scale or TimeScale())
+    model: Model = make(config.model_options, shape)
     return model

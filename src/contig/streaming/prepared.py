@@ -9,7 +9,7 @@ import torch
 
 from contig.data.events import EventStream
 from contig.data.splits import Split
-from contig.history import History
+from contig.history import History, TimeScale
 
 
 @dataclass(frozen=True)
@@ -36,3 +36,8 @@ class PreparedStream:
             return self.history.only(self.split.train)
         indexed = History.from_stream(self.stream, "cpu").only(self.split.train)
         return indexed.pinned_copy(self.device, self.history.events)
+
+    @cached_property
+    def time_scale(self) -> TimeScale:
+        """The scale of time in the training events."""
+        return TimeScale.of(self.training)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from contig.data.events import EventStream
-from contig.history import History
+from contig.history import History, TimeScale
 from contig.models import DataShape, EventBatch, Model, NodeState, model_class, model_name
 from contig.models.heuristics.base import Heuristic
 from contig.options import set_options
@@ -56,7 +56,7 @@ class ModelCase:
 
 def shape_of(stream: EventStream) -> DataShape:
     """Describe a stream without node features to a model."""
-    return DataShape(stream.edge_width, None, stream.num_nodes)
+    return DataShape(stream.edge_width, None, stream.num_nodes, TimeScale.of(History.from_stream(stream)))
 
 
 def embeds(model: Model) -> bool:

@@ -15,13 +15,18 @@ BATCH_SIZES = (100, 50, 20, 10, 5)
 
 
 def before_training(session: Session) -> Iterator[str]:
-    """Report how many events are held out, and whether an epoch has too few steps."""
+    """Report how many events are held out, and what makes the training part hard to learn from."""
     split, size = session.data.split, session.config.train.batch_size
     early, events, steps = int(split.val[0]), len(split.train), len(session.steps)
     if events < early:
         yield (
             f"holdout={split.holdout} hides {early - events:,} of {early:,} training events, those "
             "of nodes held out as unseen; holdout=paper hides none"
+        )
+    if session.data.time_scale.count == 0:
+        yield (
+            "no node has training events at two different times: the model's unit of time is taken from the "
+            "intervals of the stream as a whole, and little can be learned from how long ago events were"
         )
     smaller = _smaller_batches(session)
     if steps < FEW_STEPS and smaller:

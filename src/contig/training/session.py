@@ -52,7 +52,7 @@ class Session:
     def __init__(self, data: PreparedStream, config: RunConfig) -> None:
         self.data, self.config = data, config
         torch.manual_seed(config.train.seed)
-        self.model = build_model(config, data.stream).to(data.device)
+        self.model = build_model(config, data.stream, data.time_scale).to(data.device)
         self.state = self.model.new_state(data.stream.num_nodes, on_host=data.history.on_host)
         self.progress = Progress()
         train, size = data.split.train, config.train.batch_size

@@ -74,7 +74,8 @@ def test_the_interval_since_the_last_event_in_the_vector(batches: int, intervals
     state, nodes = walk(model, history, batches), torch.arange(5)
     found = model.interval(state, history, nodes, model.latest(state, history, nodes))
     assert found.dtype == torch.float32
-    assert found.tolist() == intervals
+    assert float(model.elapsed.unit) == 4  # the second of 4, 4, 11 and 17
+    assert found.tolist() == [interval / 4 for interval in intervals]
 
 
 @pytest.mark.parametrize(("batches", "passed"), [(0, [0] * 5), (2, [2, 0, 0, 0, 0]), (3, [2, 4, 0, 0, 0])])
@@ -121,7 +122,7 @@ def test_vectors_are_updated_before_the_latest_events() -> None:
 
 
 def test_the_message_by_hand() -> None:
-    """``[other | f | Phi(interval) | x]`` of node 0 after 0--1 at 1 and 2--0 at 4, both observed alone."""
+    """``[other | f | Phi(interval) | x]`` of node 0 after 0--1 at 1 and 2--0 at 4, each alone (unit 3)."""
     features = np.random.default_rng(0).normal(size=(2, 3))
     stream = stream_of([(0, 1, NOW + 1), (2, 0, NOW + 4)], 3, features=features)
     model = model_of("tgn", stream, node_features=True)
@@ -131,7 +132,7 @@ def test_the_message_by_hand() -> None:
     found = torch.cat(model.message(state, history, nodes, model.latest(state, history, nodes), other), dim=1)
     for row, v, event, dt in ((0, 1, 0, 0.0), (1, 0, 1, 3.0)):
         said = torch.tensor(features[event]).float()
-        parts = [other[row], said, model.phi(torch.tensor(dt)), model.node_features[v]]
+        parts = [other[row], said, model.phi(torch.tensor(dt / 3)), model.node_features[v]]
         torch.testing.assert_close(found[row], torch.cat(parts), rtol=0, atol=1e-6)
 
 

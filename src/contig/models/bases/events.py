@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from contig.history import History
 from contig.kernels.gather import LazyRows
-from contig.layers import PairDecoder, TemporalAttention, TimeEncoding
+from contig.layers import Elapsed, LogTimeEncoding, PairDecoder, TemporalAttention, TimeEncoding
 from contig.models.contract import DataShape, Model
 
 
@@ -20,7 +20,8 @@ class EventModel(Model):
         super().__init__()
         self.dim, self.edge_width = dim, data.edge_width
         self.node_width = 0 if data.node_features is None else data.node_features.shape[1]
-        self.phi = TimeEncoding(time_dim, scaled=scaled_time)
+        self.elapsed = Elapsed(data.time_scale)
+        self.phi: TimeEncoding = LogTimeEncoding(time_dim, scaled=scaled_time)
         self.decoder = PairDecoder(dim)
         self.node_features: Tensor | None
         self.register_buffer("node_features", data.node_features, persistent=False)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from contig.history import History
 from contig.kernels.gather import LazyRows, gather_rows
-from contig.layers import LogTimeEncoding, elapsed
+from contig.layers import LogTimeEncoding
 from contig.layers.unique import mentioned, packed
 from contig.models.bases.events import AttentionReadout, EventModel
 from contig.models.contract import DataShape, EventBatch
@@ -79,12 +79,12 @@ class RecurrentMemory(MemoryModel):
         return {**super().blank(), "before_last": torch.tensor(-1)}
 
     def interval(self, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
-        """Return the time from ``before_last`` to the latest event as float32; 0 without ``before_last``."""
+        """Return the time from ``before_last`` to the latest event in float32; 0 without ``before_last``."""
         before = state["before_last"][nodes]
         if not history.num_events:
             return torch.zeros(len(nodes), device=nodes.device)
         since = history.events["t"][before.clamp(min=0)]
-        return torch.where(before >= 0, elapsed(latest.time, since), 0.0)
+        return torch.where(before >= 0, self.elapsed(latest.time, since), 0.0)
 
     def message(
         self, state: NodeState, history: History, nodes: Tensor, latest: Latest, *others: Tensor
@@ -106,12 +106,12 @@ class PacedMemory(RecurrentMemory):
 
     def __init__(self, dim: int, time_dim: int, data: DataShape) -> None:
         super().__init__(dim, time_dim, data)
-        self.phi = LogTimeEncoding(time_dim)
+        self.phi = LogTimeEncoding(time_dim, fastest=4.0, slowest=0.05)
 
     def interval(self, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
         """Return the number of events from ``before_last`` to the latest; 0 without ``before_last``."""
         before = state["before_last"][nodes]
-        return torch.where(before >= 0, elapsed(latest.event, before), 0.0)
+        return torch.where(before >= 0, (latest.event - before).float(), 0.0)
 
 
 class AttentiveMemory(MemoryModel):
@@ -138,7 +138,7 @@ class AttentiveMemory(MemoryModel):
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
         own = gather_rows(updated, place[: len(nodes)])
         theirs = LazyRows(updated, place[len(nodes) :].view(near.node.shape))
-        ages = self.phi(elapsed(times.unsqueeze(1), near.time))
+        ages = self.phi(self.elapsed(times.unsqueeze(1), near.time))
         features = self.feature_rows(history, near.event)
         merged: Tensor = self.readout(own, self.query_time(times), theirs, features, ages, near.mask)
         return merged
