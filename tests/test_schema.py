@@ -107,6 +107,7 @@ def test_versions(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     assert read(path, '{"schema": 3, "a": 1}') == {"schema": 3, "a": 1}
     assert read(path, '{"a": 1}') == {"a": 1, "upgraded": True}
+    assert read(path, '{"schema": 2, "a": 1}') == {"schema": 2, "a": 1, "upgraded": True}
     for content, message in (
         ('{"schema": 4}', "schema is 4, but this version of contig reads 3"),
         ("{", "cannot be read"),

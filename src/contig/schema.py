@@ -84,7 +84,7 @@ def _key(of: Field[Any]) -> str:
 
 
 def read_versioned(path: Path, version: int, upgrade: Callable[[Json], Json]) -> Json:
-    """Read a JSON file; ``upgrade`` converts content that states no version to the present schema."""
+    """Read a JSON file; ``upgrade`` converts content of an older version, or of none, to the present one."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -92,7 +92,7 @@ def read_versioned(path: Path, version: int, upgrade: Callable[[Json], Json]) ->
     if not isinstance(content, dict):
         raise RunError(f"{path} must hold a JSON object, not {_kind_of(content)}; the file is damaged.")
     found = content.get("schema")
-    if found is None:
+    if found is None or (isinstance(found, int) and found < version):
         return upgrade(content)
     if found != version:
         raise RunError(f"{path}: schema is {found!r}, but this version of contig reads {version}; update it.")

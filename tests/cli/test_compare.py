@@ -53,7 +53,7 @@ def test_compare_trains_in_workers_and_writes_results(here: Path, monkeypatch: p
     found = [run.metrics() for run in runs]
     [content] = json.loads((here / "kept/compare.json").read_text())
     [row] = content["rows"]
-    for selection in ("transductive", "inductive"):
+    for selection in ("transductive", "inductive", "inductive_dyglib"):
         for measure in ("ap", "auc"):
             values = [getattr(getattr(metrics, selection), measure) for metrics in found]
             expected = {"mean": mean(values), "std": stdev(values)}

@@ -102,7 +102,10 @@ def test_link_table(labeled: Path) -> None:
     answer = Answer("evaluate", labeled, "--negatives", "historical")
     cells = " ".join(f"{100 * x:.2f}" for x in (found.ap, found.auc, found.ap_overall, found.auc_overall))
     assert f"transductive contig {cells} {found.events}" in answer.words
-    assert "negatives: historical batch size 30, holdout tgn" in answer.words
+    assert "negatives: historical, 0.00% of them random because no other was left (100.00% by dyglib)" in (
+        answer.words
+    )
+    assert "batch size 30, holdout tgn" in answer.words
 
 
 def test_recommend_table(labeled: Path) -> None:

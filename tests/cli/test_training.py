@@ -48,8 +48,9 @@ def test_train_table(visits: Path) -> None:
     answer = Answer("train", visits, *COLUMNS, "--bipartite", *settings, "--compare", "edgebank")
     metrics = RunFolder("mine").metrics().as_dict()
     assert answer.code == 0
-    for selection in ("transductive", "inductive"):
-        m = metrics[selection]
+    rows = {"transductive": "transductive", "inductive, ours": "inductive"}
+    for selection, key in {**rows, "inductive, dyglib": "inductive_dyglib"}.items():
+        m = metrics[key]
         cells = [f"{100 * m[key]:.2f}" for key in ("ap", "auc", "ap_overall", "auc_overall")]
         assert " ".join([selection, "contig", *cells, f"{m['events']}"]) in answer.words
         assert re.search(rf"{selection} edgebank( \d+\.\d\d){{4}} {m['events']}", answer.words)

@@ -39,6 +39,7 @@ def test_the_notes_of_a_comparison(tmp_path: Path) -> None:
     assert comparison.notes() == [
         "Test events, random negatives, batches of 200, new nodes by holdout tgn.",
         "AP and AUC in %, mean over batches; mean ± standard deviation over 3 seeds (heuristics: one run).",
+        "Inductive negatives: among all destinations (ours) or inductive events (dyglib, as published).",
         "window: only the last 15 days count, the duration of the test period.",
         "Speed and memory: abacus, 2 runs at a time; training speed: median of the epochs after the first; "
         "peak memory of the whole process.",
@@ -52,7 +53,7 @@ def test_the_notes_of_a_comparison(tmp_path: Path) -> None:
 def test_the_statistic_depends_on_the_seeds(models: str, seeds: int, note: str, tmp_path: Path) -> None:
     notes = compared(tmp_path, models, seeds).notes()
     assert notes[1].endswith(f"; {note}")
-    assert len(notes) == 3
+    assert len(notes) == 4
     assert "at a time" not in notes[-1]
 
 

@@ -32,13 +32,14 @@ def test_the_keys_of_the_file(run: Run) -> None:
     content = json.loads((run.path / "metrics.json").read_text())
     facts = {"schema", "contig", "model", "data", "protocol", "seed", "batch_size", "hardware"}
     training = {"parameters", "peak_memory", "best_epoch", "events_per_second", "epochs"}
-    selections = {"transductive", "inductive", "old_old", "new_old", "new_new"}
+    selections = {"transductive", "inductive", "inductive_dyglib", "old_old", "new_old", "new_new"}
     assert set(content) == facts | training | selections
-    assert content["schema"] == 1
+    assert content["schema"] == 2
     assert set(content["transductive"]) == {"ap", "auc", "ap_overall", "auc_overall", "events"}
     assert content["transductive"]["ap"] == run.metrics.transductive.ap
     assert set(content["protocol"]) == {
-        *("task", "split", "holdout", "transductive", "inductive", "negatives", "metrics")
+        *("task", "split", "holdout", "transductive", "inductive", "negatives", "metrics"),
+        "inductive_dyglib",
     }
 
 
@@ -70,9 +71,29 @@ def old(content: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key != "schema"} | {"protocol": protocol}
 
 
+def schema_1(content: dict[str, Any]) -> dict[str, Any]:
+    """As files were when inductive events were measured by one protocol."""
+    protocol = {key: value for key, value in content["protocol"].items() if key != "inductive_dyglib"}
+    kept = {key: value for key, value in content.items() if key != "inductive_dyglib"}
+    return {**kept, "schema": 1, "protocol": protocol}
+
+
 def test_older_files_are_read(run: Run, tmp_path: Path) -> None:
-    write_json(tmp_path / "metrics.json", old(run.metrics.as_dict()))
-    assert read_metrics(tmp_path / "metrics.json") == run.metrics
+    """What they did not measure is missing; their kinds of negatives had other names."""
+    events = run.metrics.inductive.events
+    assert events > 0
+    for before in (schema_1, lambda content: old(schema_1(content))):
+        write_json(tmp_path / "metrics.json", before(run.metrics.as_dict()))
+        found = read_metrics(tmp_path / "metrics.json")
+        assert found.inductive_dyglib == LinkMetrics(events=events)
+        assert found.result.protocol.inductive_dyglib.startswith("not measured")
+        assert (found.transductive, found.inductive) == (run.metrics.transductive, run.metrics.inductive)
+        assert found.epochs == run.metrics.epochs
+    for task in ("link", "intervals"):
+        content = schema_1(run.evaluate(task).as_dict())
+        content["protocol"]["negatives"] = "historical"
+        write_json(tmp_path / "kept.json", content)
+        assert read_evaluation(tmp_path / "kept.json").result.protocol.negatives == "historical-source"
     ranked = run.evaluate("recommend")
     write_json(tmp_path / "ranked.json", old(ranked.as_dict()))
     assert read_evaluation(tmp_path / "ranked.json") == ranked

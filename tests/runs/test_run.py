@@ -23,7 +23,7 @@ from contig.models import EventBatch, NodeState
 from contig.runs.run import Run
 from contig.tasks import label_decoding
 from contig.tasks.link import LinkTask
-from contig.tasks.link_scoring import evaluation_negatives
+from contig.tasks.link_negatives import draw_negatives
 from contig.tasks.ranking import Ranker
 from contig.tasks.recommend import recommend_report
 from contig.training.fit import fit
@@ -153,12 +153,12 @@ def test_batches_of_one_against_scores_computed_one_by_one(run: Run) -> None:
     """With batch size 1 a score is that of the state after all strictly earlier events."""
     stream = run.stream
     split = chronological_split(stream)
-    negatives = evaluation_negatives(stream, split, split.test, "random", "cpu")
+    negatives = draw_negatives(stream, split, split.test).ours.dst
     state = NodeState(run.model.blank(), stream.num_nodes)
     state.restore(torch.load(run.path / "best.pt", weights_only=True)["state"])
     done = int(split.test[0])
     positive, negative = [], []
-    for event, other in zip(split.test.tolist(), negatives[:, 0].tolist(), strict=True):
+    for event, other in zip(split.test.tolist(), negatives.tolist(), strict=True):
         earlier = int(np.count_nonzero(stream.t < stream.t[event]))
         while done < earlier:  # events of one time are observed together
             end = int(np.count_nonzero(stream.t <= stream.t[done]))

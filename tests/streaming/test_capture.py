@@ -14,7 +14,7 @@ from torch import Tensor
 
 from contig.history import History
 from contig.streaming.capture import WARM_UP, Captured, Compiled
-from contig.tasks.link_scoring import LinkScorer
+from contig.tasks.link_scoring import LinkScorer, NegativePairs
 
 
 class Counter:
@@ -114,7 +114,10 @@ def test_every_model_scores_alike_captured_eager_and_on_a_cpu(
         model = case(name, shape_of(stream)).to(device)
         history, state = History.from_stream(stream, device), model.new_state(stream.num_nodes)
         scorer = LinkScorer(model, state, history, 5)
-        parts = [scorer(part, negative[part].to(device)) for part in (np.arange(43), np.arange(43, 80))]
+        parts = [
+            scorer(part, NegativePairs(negative[part].to(device)))
+            for part in (np.arange(43), np.arange(43, 80))
+        ]
         return np.hstack(parts), {k: v.cpu() for k, v in state.rows.items()}
 
     captured, on_cpu = walk("cuda"), walk("cpu")

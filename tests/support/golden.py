@@ -16,19 +16,19 @@ from dataclasses import fields
 from functools import cache
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import patch
 
 import numpy as np
 import torch
 
 from contig.data.events import EventStream
-from contig.data.negatives import KINDS
 from contig.files import replacing
 from contig.models import MODELS, model_class
 from contig.numerics import VERSION
 from contig.runs.options import TrainOptions
 from contig.runs.run import Run
+from contig.tasks.link import NegativeKind
 from contig.training import loop
 from contig.training.fit import fit
 from contig.training.session import Session
@@ -65,7 +65,7 @@ EVALUATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "recency-intervals": ("recency", "intervals", {}),
     "recency-recommend-event": ("recency", "recommend", {}),
     "recency-recommend-sampled": ("recency", "recommend", {"candidates": 4}),
-    **{f"recency-link-{kind}": ("recency", "link", {"negatives": kind}) for kind in KINDS},
+    **{f"recency-link-{kind}": ("recency", "link", {"negatives": kind}) for kind in get_args(NegativeKind)},
 }
 CASES = sorted([*TRAININGS, *(f"{model}-node-features" for model in NODE_FEATURES), *EVALUATIONS])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -12,9 +14,13 @@ from contig.data.events import EventStream
 from contig.data.splits import chronological_split
 from contig.history import History
 from contig.models.contract import EventBatch
+from contig.streaming.prepared import PreparedStream
 from contig.streaming.schedule import schedule
 from contig.streaming.walker import replay
-from contig.tasks.link_scoring import LinkScorer, evaluation_negatives, score_batch
+from contig.tasks.context import EvaluationContext
+from contig.tasks.link import NegativeKind
+from contig.tasks.link_negatives import draw_negatives
+from contig.tasks.link_scoring import LinkScorer, NegativePairs, score_batch, score_links, score_ours
 
 
 @pytest.fixture
@@ -22,8 +28,8 @@ def stream() -> EventStream:
     return random_stream(2, events=60, num_nodes=11)
 
 
-def drawn(stream: EventStream, count: int) -> Tensor:
-    return torch.tensor(np.random.default_rng(1).integers(0, stream.num_nodes, (count, 1)))
+def drawn(stream: EventStream, count: int, columns: int = 1) -> Tensor:
+    return torch.tensor(np.random.default_rng(1).integers(0, stream.num_nodes, (count, columns)))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -35,7 +41,7 @@ def test_scores_against_a_loop_written_out(name: str, stream: EventStream) -> No
     state, by_hand = model.new_state(11), model.new_state(11)
     replay(model, state, history, train, 4)
     scorer = LinkScorer(model, state, history, 4)
-    found = scorer(rest, negative, seen.append)
+    found = scorer(rest, NegativePairs(negative), seen.append)
 
     replay(model, by_hand, history, train, 4)
     waiting, rows = 31, []
@@ -49,8 +55,7 @@ def test_scores_against_a_loop_written_out(name: str, stream: EventStream) -> No
             rows.append(model.link(by_hand, history, batch.src, candidates, batch.t, batch.t[0]))
         model.observe(by_hand, history, batch_of(history, waiting, 60))
     expected = torch.cat(rows).numpy()
-    np.testing.assert_array_equal(found.positive, expected[:, 0])
-    np.testing.assert_array_equal(found.negative, expected[:, 1])
+    np.testing.assert_array_equal(np.stack(found, axis=1), expected)
     assert all(torch.equal(state[k], v) for k, v in by_hand.rows.items())
     assert state.position == 60
     assert sum(seen) == 29
@@ -61,20 +66,19 @@ def test_scoring_in_two_parts_gives_the_same_scores(stream: EventStream) -> None
     model, history = case("contig", shape_of(stream)), History.from_stream(stream)
     cuts = [i for i in range(6, 60, 6) if stream.t[i - 1] < stream.t[i]]
     assert cuts
-    cut, negative = cuts[0], drawn(stream, 60)
+    cut, negative = cuts[0], NegativePairs(drawn(stream, 60))
     whole = LinkScorer(model, model.new_state(11), history, 6)(np.arange(60), negative)
     scorer = LinkScorer(model, model.new_state(11), history, 6)
-    first = scorer(np.arange(cut), negative[:cut])
+    first = scorer(np.arange(cut), negative.of(torch.arange(cut)))
     assert scorer.state.position == cut
-    second = scorer(np.arange(cut, 60), negative[cut:])
-    for one, a, b in zip(whole, first, second, strict=True):
-        np.testing.assert_array_equal(one, np.r_[a, b])
+    second = scorer(np.arange(cut, 60), negative.of(torch.arange(cut, 60)))
+    np.testing.assert_array_equal(np.stack(whole), np.hstack([first, second]))
 
 
 def test_scoring_does_not_use_dropout(stream: EventStream) -> None:
     """Whether the model is in training mode or not."""
     model, history = case("contig", shape_of(stream)), History.from_stream(stream)
-    negative = drawn(stream, 60)
+    negative = NegativePairs(drawn(stream, 60))
     expected = LinkScorer(model, model.new_state(11), history, 6)(np.arange(60), negative)
     found = LinkScorer(model.train(), model.new_state(11), history, 6)(np.arange(60), negative)
     np.testing.assert_array_equal(np.stack(found), np.stack(expected))
@@ -84,7 +88,8 @@ def test_scoring_no_events(stream: EventStream) -> None:
     model, history = case("contig", shape_of(stream)), History.from_stream(stream)
     state = model.new_state(11)
     state.position = 4
-    found = LinkScorer(model, state, history, 6)(np.arange(0), torch.empty(0, 1, dtype=torch.int64))
+    nothing = NegativePairs(torch.empty(0, 1, dtype=torch.int64))
+    found = LinkScorer(model, state, history, 6)(np.arange(0), nothing)
     assert found.positive.shape == found.negative.shape == (0,)
     assert state.position == 4
 
@@ -94,7 +99,7 @@ def test_the_true_destination_comes_first(stream: EventStream) -> None:
     at = torch.tensor([58, 59])
     batch = EventBatch.of(history, at)
     negative = torch.tensor([[0, 1, 2], [3, 4, 5]])
-    logits = score_batch(model, model.new_state(11), history, batch, negative)
+    logits = score_batch(model, model.new_state(11), history, batch, NegativePairs(negative))
     met = {
         (int(s), int(d)) for s, d, t in zip(stream.src, stream.dst, stream.t, strict=True) if t < batch.t[0]
     }
@@ -103,33 +108,61 @@ def test_the_true_destination_comes_first(stream: EventStream) -> None:
         assert logits[i].tolist() == [float((int(batch.src[i]), d) in met) for d in candidates]
 
 
-def test_negatives_are_always_the_same_and_never_true(stream: EventStream) -> None:
-    """Whatever was drawn before."""
-    split = chronological_split(stream, seed=0)
-    torch.manual_seed(1)
-    first = evaluation_negatives(stream, split, split.test, "random", "cpu")
-    torch.manual_seed(2)
-    evaluation_negatives(stream, split, split.val, "random", "cpu")
-    assert torch.equal(evaluation_negatives(stream, split, split.test, "random", "cpu"), first)
-    true = {(int(s), int(d), int(t)) for s, d, t in zip(stream.src, stream.dst, stream.t, strict=True)}
-    for event, other in zip(split.test, first[:, 0].tolist(), strict=True):
-        assert (int(stream.src[event]), other, int(stream.t[event])) not in true
-        assert other in stream.destinations
+@pytest.mark.parametrize("name", CASES)
+def test_negatives_with_sources_of_their_own(name: str, stream: EventStream) -> None:
+    """The same scores as those of pairs scored one by one; the true pair is scored as ever."""
+    model, history = case(name, shape_of(stream)).eval(), History.from_stream(stream)
+    state = model.new_state(11)
+    replay(model, state, history, np.arange(31), 4)
+    batch = batch_of(history, 31, 37)
+    pairs = NegativePairs(drawn(stream, 6, 3), drawn(stream, 6, 3).flip(0))
+    with torch.no_grad():
+        found = score_batch(model, state, history, batch, pairs)
+        own = score_batch(model, state, history, batch, NegativePairs(pairs.dst))
+        assert pairs.src is not None
+        for column in range(3):
+            expected = model.link(
+                state, history, pairs.src[:, column], pairs.dst[:, [column]], batch.t, batch.t[0]
+            )
+            torch.testing.assert_close(found[:, [1 + column]], expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found[:, 0], own[:, 0], rtol=1e-4, atol=1e-5)
 
 
-def test_historical_negatives_are_pairs_of_the_training_events(stream: EventStream) -> None:
-    split = chronological_split(stream, seed=0)
-    drawn = evaluation_negatives(stream, split, split.test, "historical", "cpu")
-    trained: dict[int, set[int]] = {}
-    for event in split.train:
-        trained.setdefault(int(stream.src[event]), set()).add(int(stream.dst[event]))
-    at = {
-        t: {(int(stream.src[i]), int(stream.dst[i])) for i in np.flatnonzero(stream.t == t)} for t in stream.t
-    }
-    for event, other in zip(split.test, drawn[:, 0].tolist(), strict=True):
-        src = int(stream.src[event])
-        left = {d for d in trained.get(src, set()) if (src, d) not in at[stream.t[event]]}
-        assert other in left or not left
+@pytest.mark.parametrize("kind", get_args(NegativeKind))
+@pytest.mark.parametrize("name", ["contig", "tgn", "recency"])
+def test_both_protocols_are_scored_in_one_walk(name: str, kind: NegativeKind, stream: EventStream) -> None:
+    """``ours`` bit by bit as alone; ``dyglib`` as by a loop over the inductive events of each batch."""
+    model = case(name, shape_of(stream)).eval()
+    split = chronological_split(stream, holdout="tgn", hidden=0.3, seed=1)
+    data = PreparedStream.of(stream, split, torch.device("cpu"))
+    negatives = draw_negatives(stream, split, split.test, kind)
+    new = negatives.inductive
+    assert 2 < new.sum() < len(new)
+
+    def context() -> EvaluationContext:
+        state = model.new_state(11)
+        replay(model, state, data.history, np.arange(split.test[0]), 4)
+        return EvaluationContext(model, state, data, 4)
+
+    found, ours = score_links(context(), negatives), score_ours(context(), negatives)
+    np.testing.assert_array_equal(np.stack(found.ours), np.stack(ours))
+
+    by_hand, place, expected = context().state, 0, []
+    with torch.no_grad():
+        for step in schedule(stream.t[split.test], 4):
+            events = split.test[step.start : step.stop]
+            rows = new[step.start : step.stop]
+            for event in events[rows].tolist() if name != "contig" else []:
+                src, dst = (torch.tensor([int(side[place])]) for side in negatives.dyglib[:2])
+                t, first = torch.tensor([stream.t[event]]), torch.tensor(stream.t[events[0]])
+                true = torch.tensor([stream.src[event]]), torch.tensor([[stream.dst[event]]])
+                pairs = (true, (src, dst.unsqueeze(1)))
+                expected.append([model.link(by_hand, data.history, *p, t, first).item() for p in pairs])
+                place += 1
+            seen = slice(split.test[0] + step.observe_from, split.test[0] + step.observe_to)
+            model.observe(by_hand, data.history, batch_of(data.history, seen.start, seen.stop))
+    if name != "contig":  # whose scores depend on the nodes computed together
+        np.testing.assert_allclose(np.stack(found.dyglib, axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_stream_has_ties_across_batches(stream: EventStream) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from support.evaluation import context_of
@@ -13,11 +13,10 @@ from support.problems import case, random_stream, shape_of
 from support.sharing import ShareTask
 
 from contig import registry
-from contig.data.negatives import Kind
 from contig.errors import ConfigError
 from contig.tasks import Task, register_task, task_class, task_names
 from contig.tasks.context import EvaluationContext
-from contig.tasks.link import LinkTask, NegativeKind
+from contig.tasks.link import LinkTask
 from contig.tasks.registry import REGISTRY, check_task_class
 
 
@@ -40,10 +39,6 @@ def test_built_in_tasks() -> None:
     for name in task_names():
         check_task_class(name, task_class(name))
     assert task_class("link") is LinkTask
-
-
-def test_kinds_of_negatives_are_those_of_the_data_layer() -> None:
-    assert get_args(NegativeKind) == get_args(Kind)
 
 
 def test_options_are_those_of_the_task() -> None:

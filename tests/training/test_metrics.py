@@ -14,7 +14,7 @@ from support.trained import tiny_stream, train_tiny
 from contig.data.events import EventStream
 from contig.data.splits import chronological_split
 from contig.runs.run import Run
-from contig.tasks.link_scoring import evaluation_negatives
+from contig.tasks.link_negatives import draw_negatives
 from contig.tasks.results import DataFacts, LinkMetrics, RankMetrics
 from contig.training.fit import fit
 
@@ -39,7 +39,7 @@ def test_without_new_nodes_there_is_no_inductive_ap(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     stream = EventStream.from_arrays(rng.permutation(n) % 7, 10 + n % 5, n, origin="NaN.csv")
     run = train_tiny(stream, tmp_path / "run", holdout="paper")
-    assert run.metrics.inductive == LinkMetrics(events=0)
+    assert run.metrics.inductive == run.metrics.inductive_dyglib == LinkMetrics(events=0)
     assert [isnan(row.val_ap_inductive) for row in run.metrics.epochs] == [True]
     assert run.metrics.facts.data.origin == "NaN.csv"
 
@@ -50,17 +50,20 @@ def test_without_new_nodes_there_is_no_inductive_ap(tmp_path: Path) -> None:
 def edgebank_by_hand(stream: EventStream, holdout: Any) -> dict[str, dict[str, float]]:
     """Test metrics of EdgeBank from sets of pairs."""
     split = chronological_split(stream, holdout=holdout)
-    negatives = evaluation_negatives(stream, split, split.test, "random", "cpu")[:, 0].tolist()
+    drawn = draw_negatives(stream, split, split.test)
+    negatives, own = drawn.ours.dst.tolist(), iter(drawn.dyglib.dst.tolist())
     pairs = list(zip(stream.src.tolist(), stream.dst.tolist(), strict=True))
     rows = []
     for event, other in zip(split.test.tolist(), negatives, strict=True):
         known = {pairs[i] for i in range(event) if stream.t[i] < stream.t[event]}
         src, dst = pairs[event]
         new = bool(split.new_nodes[src]) + bool(split.new_nodes[dst])
-        rows.append((new, float((src, dst) in known), float((src, other) in known)))
+        inductive = next(own) if new else other
+        rows.append((new, *(float((src, d) in known) for d in (dst, other, inductive))))
     chosen = {
-        "transductive": [r[1:] for r in rows if holdout == "tgn" or r[0] == 0],
-        "inductive": [r[1:] for r in rows if r[0] > 0],
+        "transductive": [r[1:3] for r in rows if holdout == "tgn" or r[0] == 0],
+        "inductive": [r[1:3] for r in rows if r[0] > 0],
+        "inductive_dyglib": [(r[1], r[3]) for r in rows if r[0] > 0],
     }
     result = {}
     for name, scores in chosen.items():
@@ -109,7 +112,7 @@ def test_a_model_that_cannot_score_new_nodes_is_measured_on_known_ones(
     settings = {"epochs": 1, "batch_size": 30, "dim": 8, "holdout": holdout, "split_seed": 1}
     run = fit(stream, model, out=tmp_path / "run", show=False, **settings)
     metrics = run.metrics
-    assert metrics.inductive == LinkMetrics(events=int(new.sum()))
+    assert metrics.inductive == metrics.inductive_dyglib == LinkMetrics(events=int(new.sum()))
     assert metrics.transductive == metrics.result.old_old
     assert metrics.transductive.events == int((~new).sum())
     assert [isnan(row.val_ap_inductive) for row in metrics.epochs] == [True]

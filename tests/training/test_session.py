@@ -17,7 +17,7 @@ from contig.kernels.devices import hardware
 from contig.models import EventBatch, model_class
 from contig.runs.config import RunConfig
 from contig.runs.options import TrainOptions
-from contig.tasks.link_scoring import score_batch
+from contig.tasks.link_scoring import NegativePairs, score_batch
 from contig.training.preparation import prepare
 from contig.training.session import Session
 
@@ -144,7 +144,7 @@ def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
     batch = EventBatch.of(history, torch.from_numpy(one.data.split.train[90:120]))
     generator = torch.get_rng_state()
     negative = twin._negative[batch.event]
-    logits = score_batch(twin.model, twin.state, history, batch, negative)
+    logits = score_batch(twin.model, twin.state, history, batch, NegativePairs(negative))
     truth = torch.tensor([1.0, 0.0]).expand_as(logits)
     cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
     extra = twin.model.penalty(twin.state, history, batch.t[0])

@@ -16,7 +16,7 @@ from contig.benchmarks.timing import seconds
 from contig.data.negatives import Negatives
 from contig.kernels.dispatch import disabled
 from contig.models import NodeState
-from contig.tasks.link_scoring import LinkScorer
+from contig.tasks.link_scoring import LinkScorer, NegativePairs
 from contig.training.preparation import prepare
 from contig.training.session import Session
 
@@ -58,7 +58,7 @@ class ScoringSteps:
         self.events = np.arange(min(last * self.size, len(data.stream)))
         index = torch.from_numpy(self.events).to(data.device)
         negatives = Negatives(data.stream, seed=0, device=data.device)
-        self.negative = negatives.draw(index, data.history.events["src"][index])
+        self.negative = NegativePairs(negatives.draw(index, data.history.events["src"][index]))
         self.scorer = LinkScorer(session.model, self.state, data.history, self.size)
         self.step = 0
         if data.device.type == "cuda":  # a first pass finds out how much room the batches need
@@ -70,7 +70,7 @@ class ScoringSteps:
 
     def advance(self, steps: int) -> None:
         part = slice(self.step * self.size, (self.step + steps) * self.size)
-        self.scorer(self.events[part], self.negative[part])
+        self.scorer(self.events[part], NegativePairs(self.negative.dst[part]))
         self.step += steps
 
 

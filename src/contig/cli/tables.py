@@ -62,12 +62,17 @@ def _metric(heading: str, spread: Callable[[Row], Spread]) -> Column:
     return Column(heading, spread, _percent, max, heuristics_compete=True)
 
 
-METRICS = (
+PRECISION = (
     _metric("AP trans.", lambda row: row.transductive.ap),
-    _metric("AP ind.", lambda row: row.inductive.ap),
-    _metric("AUC trans.", lambda row: row.transductive.auc),
-    _metric("AUC ind.", lambda row: row.inductive.auc),
+    _metric("AP ind. ours", lambda row: row.inductive.ap),
+    _metric("AP ind. dyglib", lambda row: row.inductive_dyglib.ap),
 )
+AREA = (
+    _metric("AUC trans.", lambda row: row.transductive.auc),
+    _metric("AUC ind. ours", lambda row: row.inductive.auc),
+    _metric("AUC ind. dyglib", lambda row: row.inductive_dyglib.auc),
+)
+METRICS = (*PRECISION, *AREA)
 COST = (
     Column("parameters", lambda row: (row.cost.parameters, nan)),
     Column("train ev/s", lambda row: (row.cost.train_speed, nan), best=max),
@@ -133,7 +138,7 @@ def comparison_text(comparison: Comparison) -> str:
 def show_comparison(comparison: Comparison) -> None:
     """Print a comparison: title, table and notes."""
     console.out().print(f"\n[bold]{console.plain(comparison.title)}[/bold]")
-    parts = [comparison_table(comparison.rows, columns) for columns in (METRICS, COST)]
+    parts = [comparison_table(comparison.rows, columns) for columns in (PRECISION, AREA, COST)]
     show(comparison_table(comparison.rows), parts)
     for note in comparison.notes():
         console.out().print(f"  [dim]{console.plain(note)}[/dim]", soft_wrap=True)

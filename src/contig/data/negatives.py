@@ -1,4 +1,6 @@
-"""Negatives: destinations a source did not interact with at that time.
+"""Negative destinations: those a source did not interact with at that time.
+
+``contig.data.negative_edges`` samples whole pairs, as DyGLib does.
 
 Sampling is exact, without rejection: to pick one of ``n`` candidates of which ``m`` are true at that
 time, draw one of ``n - m`` positions and step over the true ones.
@@ -16,18 +18,18 @@ from torch import Tensor
 from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError, unknown
 
-Kind = Literal["random", "historical", "inductive"]
-KINDS: tuple[Kind, ...] = ("random", "historical", "inductive")
+Kind = Literal["random", "historical-source"]
+KINDS: tuple[Kind, ...] = ("random", "historical-source")
 
 
 class Negatives:
     """Samples negative destinations for the events of one stream, with its own generator.
 
-    ``random`` samples from ``destinations`` (all of the stream's by default); ``historical`` from the
-    destinations of the source's training events; ``inductive`` from those of its other events only.
-    If a source has no such destination left, the sample is ``random``. A sampled pair is never a true
-    event of that source and time. ``events`` are the positions that will be sampled for (all by
-    default); if one of them leaves no destination to sample, that is an error.
+    ``random`` samples from ``destinations`` (all of the stream's by default); ``historical-source`` from the
+    destinations of the source's training events. If the source has no such destination left, the sample is
+    ``random``; ``falls_back`` says for which events. A sampled pair is never a true event of that source and
+    time. ``events`` are the positions that will be sampled for (all by default); if one of them leaves no
+    destination to sample, that is an error.
     """
 
     def __init__(
@@ -59,8 +61,8 @@ class Negatives:
         self._first = self._tensor(truth.first)  # [groups + 1] where each group begins
         self._group = self._tensor(truth.group_of_event)  # [events]
         self._most = int(np.diff(truth.first).max())
-        pairs = _pairs(stream, kind, train) if kind != "random" else np.empty(0, dtype=np.int64)
-        self._pairs = self._tensor(pairs)  # sorted source * nodes + destination
+        met = _pairs(stream, None if kind == "random" else train)
+        self._pairs = self._tensor(met)  # sorted source * nodes + destination
         self._check_possible(stream, np.arange(len(stream)) if events is None else events)
 
     def _tensor(self, array: NDArray[np.int64]) -> Tensor:
@@ -68,17 +70,21 @@ class Negatives:
 
     def _check_possible(self, stream: EventStream, events: NDArray[np.int64]) -> None:
         """Reject events whose source interacts with every destination at that time."""
-        taken = self._places_of(self._true, self.destinations)[1].long()
-        total = torch.nn.functional.pad(taken.cumsum(0), (1, 0))
-        full = total[self._first[1:]] - total[self._first[:-1]] >= len(self.destinations)
         wanted = self._tensor(events)
-        impossible = wanted[full[self._group[wanted]]]
+        impossible = wanted[self.without_negative(wanted)]
         if len(impossible):
             event = int(impossible[0])
             raise DataError(
                 f"{stream.origin}: event {event}: its source interacts with every destination at time "
                 f"{stream.t[event]}, so there is no negative; add destinations or leave out such events."
             )
+
+    def without_negative(self, events: Tensor) -> Tensor:
+        """Return which events leave no destination to sample, because all of them are true."""
+        taken = self._places_of(self._true, self.destinations)[1].long()
+        total = torch.nn.functional.pad(taken.cumsum(0), (1, 0))
+        full = total[self._first[1:]] - total[self._first[:-1]] >= len(self.destinations)
+        return full[self._group[events]]
 
     def _true_at(self, events: Tensor) -> Tensor:
         """Return the true destinations of each event's source and time, padded with -1."""
@@ -93,15 +99,27 @@ class Negatives:
             (len(events), count), dtype=torch.float64, device=self.device, generator=self.generator
         )
         true = self._true_at(events)
-        fallback = self._pick(self.destinations, *self._segment_of_all(len(events)), true, uniform)[0]
+        random = self._pick(self.destinations, *self._segment_of_all(len(events)), true, uniform)[0]
         if self.kind == "random":
-            return fallback
+            return random
+        picked, any_left = self._pick_met(src, true, uniform)
+        return torch.where(any_left, picked, random)
+
+    def falls_back(self, events: Tensor, src: Tensor) -> Tensor:
+        """Return for which events ``historical-source`` has to sample at random."""
+        if self.kind == "random":
+            return torch.zeros_like(events, dtype=torch.bool)
+        zero = torch.zeros((len(events), 1), dtype=torch.float64, device=self.device)
+        return ~self._pick_met(src, self._true_at(events), zero)[1].squeeze(1)
+
+    def _pick_met(self, src: Tensor, true: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+        """Pick a destination that the source met in training, and say if there is one."""
         base = (src * self._nodes).unsqueeze(1)
         first = torch.searchsorted(self._pairs, base)
         size = torch.searchsorted(self._pairs, base + self._nodes) - first
         known = torch.where(true >= 0, base + true, -1)
         picked, any_left = self._pick(self._pairs, first, size, known, uniform)
-        return torch.where(any_left, picked - base, fallback)
+        return picked - base, any_left
 
     def _segment_of_all(self, count: int) -> tuple[Tensor, Tensor]:
         zero = torch.zeros((count, 1), dtype=torch.int64, device=self.device)
@@ -163,8 +181,7 @@ def _true_destinations(stream: EventStream) -> _Truth:
     )
 
 
-def _pairs(stream: EventStream, kind: Kind, train: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """Return the distinct ``source * nodes + destination`` of the kind, in ascending order."""
-    pair = stream.src * stream.num_nodes + stream.dst
-    seen = np.unique(pair[train])
-    return seen if kind == "historical" else np.setdiff1d(pair, seen)
+def _pairs(stream: EventStream, train: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """Return the distinct ``source * nodes + destination`` of these events, in ascending order."""
+    at = np.empty(0, dtype=np.int64) if train is None else train
+    return np.unique(stream.src[at] * stream.num_nodes + stream.dst[at])

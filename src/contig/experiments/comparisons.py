@@ -77,6 +77,7 @@ class Comparison:
         notes = [
             f"Test events, {protocol(self.finished)}.",
             f"AP and AUC in %, mean over batches; {self._statistic()}.",
+            "Inductive negatives: among all destinations (ours) or inductive events (dyglib, as published).",
         ]
         if any(row.recipe.variant == WINDOW for row in self.finished):
             notes.append(f"{WINDOW}: only the last {self._window()} count, the duration of the test period.")
@@ -141,7 +142,7 @@ def draw(comparisons: Sequence[Comparison]) -> Figure | None:
     fields = {
         one.name: [
             plots.ComparedModel(
-                row.label, row.learns, row.transductive.ap, row.inductive.ap, row.cost.train_speed
+                row.label, row.learns, row.transductive.ap, row.inductive_dyglib.ap, row.cost.train_speed
             )
             for row in one.finished
         ]
@@ -150,7 +151,7 @@ def draw(comparisons: Sequence[Comparison]) -> Figure | None:
     finished, seeds = [row for one in comparisons for row in one.finished], comparisons[0].seeds
     facts = (
         f"{seeds} seeds, bars are ± one standard deviation" if seeds > 1 else "one seed",
-        protocol(finished),
+        f"{protocol(finished)}; inductive AP by DyGLib's protocol",
         finished[0].results[0].facts.hardware,
     )
     return plots.comparison(fields, facts)

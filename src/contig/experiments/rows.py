@@ -18,7 +18,7 @@ from contig.models import model_class
 from contig.runs.metrics import RunMetrics, timed_epochs
 from contig.tasks.results import LinkMetrics
 
-SELECTIONS = ("transductive", "inductive")
+SELECTIONS = ("transductive", "inductive", "inductive_dyglib")  # see contig.tasks.link
 
 
 class Spread(NamedTuple):
@@ -112,9 +112,17 @@ class Row:
     def inductive(self) -> LinkSpread:
         return LinkSpread.of([one.inductive for one in self.results])
 
+    @cached_property
+    def inductive_dyglib(self) -> LinkSpread:
+        return LinkSpread.of([one.inductive_dyglib for one in self.results])
+
     def selection(self, name: str) -> LinkSpread:
-        """Return the metrics of the ``transductive`` or ``inductive`` events."""
-        return {"transductive": self.transductive, "inductive": self.inductive}[name]
+        """Return the metrics of one of ``SELECTIONS``."""
+        return {
+            "transductive": self.transductive,
+            "inductive": self.inductive,
+            "inductive_dyglib": self.inductive_dyglib,
+        }[name]
 
     @cached_property
     def cost(self) -> Cost:

@@ -13,6 +13,8 @@ from contig.reproduction.stats import MISSING
 
 MODEL = "contig"  # the model the paper introduces
 BASELINE = "tgn"  # the model it reports its gains over
+# Which of our selections a published one compares with: inductive figures follow DyGLib's protocol.
+COMPARABLE = {"transductive": "transductive", "inductive": "inductive_dyglib"}
 
 
 class DatasetSize(NamedTuple):

@@ -93,6 +93,10 @@ class RunMetrics(Evaluation[LinkResult]):
     def inductive(self) -> LinkMetrics:
         return self.result.inductive
 
+    @property
+    def inductive_dyglib(self) -> LinkMetrics:
+        return self.result.inductive_dyglib
+
 
 def read_metrics(path: Path) -> RunMetrics:
     """Read the metrics in a file."""

@@ -124,7 +124,7 @@ class Run(TrainedModel):
     ) -> Evaluation[Any]:
         """Measure the test events by a task, continuing from the state after validation.
 
-        - ``link``: AP and AUC; ``negatives`` are random, historical or inductive.
+        - ``link``: AP and AUC; ``negatives`` are random, historical, inductive or historical-source.
         - ``intervals``: the same by how long the source has been inactive.
         - ``recommend``: MRR and recalls among all destinations, or ``candidates`` sampled ones, at each
           event's time; ``as_of="batch"`` is much faster and ranks at the time of each batch's first event.

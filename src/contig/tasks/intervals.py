@@ -3,7 +3,7 @@
 The interval of an event is the time since its source last appeared, 0 for its first appearance (the
 paper's Definition 3). The 20, 40, 60 and 80% quantiles over the test events cut them into five sets, the
 same for every selection. Equal intervals stay in one set, so sets may differ in size. The scores are those
-of link prediction.
+of link prediction, with the negatives of the protocol ``ours`` for inductive events.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from contig.data.events import EventStream
 from contig.data.splits import Split, interval_sets, intervals
-from contig.tasks.link import METRICS, LinkOptions, LinkProtocol, link_report
+from contig.tasks.link import METRICS, LinkOptions, NegativesProtocol, link_report, negatives_note
 from contig.tasks.metrics import LinkScores
 from contig.tasks.results import LinkMetrics, Selections, TaskResult
 from contig.tasks.selections import check_finite
@@ -32,7 +32,7 @@ Spans = dict[str, tuple[float, float] | None]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class IntervalProtocol(LinkProtocol):
+class IntervalProtocol(NegativesProtocol):
     """How links were scored, and how the sets are cut."""
 
     sets: str
@@ -89,30 +89,29 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
     options = LinkOptions
     result_type = IntervalResult
 
-    def protocol(self, context: EvaluationContext) -> IntervalProtocol:
-        return IntervalProtocol.of(
-            self.name,
-            context.data.split.holdout,
-            inductive=context.model.inductive,
-            negatives=self.opt.negatives,
-            metrics=METRICS,
-            sets="quintiles over the test events of the time since the source last appeared, 0 for the first",
-        )
-
     def measure(self, context: EvaluationContext) -> IntervalResult:
-        from contig.tasks.link_scoring import score_test_events
+        from contig.tasks.link_negatives import draw_negatives
+        from contig.tasks.link_scoring import score_ours
 
         data, inductive = context.data, context.model.inductive
-        scores = score_test_events(context, self.opt.negatives)
+        negatives = draw_negatives(data.stream, data.split, data.split.test, self.opt.negatives)
+        scores = score_ours(context, negatives)
         report = interval_report(
             data.stream, data.split, data.split.test, scores, context.batch_size, inductive=inductive
         )
-        protocol = self.protocol(context)
+        protocol = IntervalProtocol.of(
+            self.name,
+            data.split.holdout,
+            inductive=inductive,
+            negatives=negatives.kind,
+            metrics=METRICS,
+            random_fallback=negatives.random_fallback,
+            sets="quintiles over the test events of the time since the source last appeared, 0 for the first",
+        )
         return IntervalResult(protocol=protocol, intervals=report.spans, **report.metrics.each())
 
     @classmethod
     def table(cls, results: Mapping[str, IntervalResult]) -> ResultTable:
-        kinds = dict.fromkeys(result.protocol.negatives for result in results.values())
         alone = len(results) == 1  # without the name of the model the table fits 80 columns
         return ResultTable(
             headings=("Test, %", "up to", "AP", "AUC", "events", "new AP", "new AUC", "new"),
@@ -126,7 +125,7 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
                 "sets: by the time since the source last appeared (0 for the first time)",
                 "up to: the longest such time in the set, in the stream's unit",
                 "new: events with a new node",
-                f"negatives: {', '.join(kinds)}",
+                *dict.fromkeys(negatives_note(result.protocol) for result in results.values()),
             ),
         )
 

@@ -1,28 +1,44 @@
-"""Link prediction: the true destination of each test event against one sampled destination."""
+"""Link prediction: each test event against one negative pair.
+
+Inductive events, those with a new node, are measured by two protocols:
+
+- ``ours``: with the negatives that they have among all test events;
+- ``dyglib``: as in TGN's code, DyGLib and TPNet, in batches of inductive events alone, with negatives drawn
+  among those events' own destinations (or edges). Published inductive figures compare with this one only.
+
+Both are scored by one walk over all events: see ``contig.tasks.link_scoring``. DyGLib holds nodes out as
+``holdout=tgn`` does: a tenth of all nodes, drawn among those that occur after the training cut, in addition
+to those that training never sees. It draws another tenth than we do.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contig.data.events import EventStream
-from contig.data.splits import Holdout, Split
+from contig.data.splits import Split
 from contig.options import option
 from contig.tasks.metrics import LinkScores, link_metrics
-from contig.tasks.results import LinkMetrics, Protocol, Selections, TaskResult
+from contig.tasks.results import UNMEASURED, LinkMetrics, Protocol, Selections, TaskResult
 from contig.tasks.selections import by_selection, check_finite
 from contig.tasks.tables import ResultTable, count, percent, selection_rows
 from contig.tasks.task import Task
 
 if TYPE_CHECKING:
     from contig.tasks.context import EvaluationContext
+    from contig.tasks.link_negatives import LinkNegatives
+    from contig.tasks.link_scoring import ScoredLinks
 
-NegativeKind = Literal["random", "historical", "inductive"]  # that of contig.data.negatives, without torch
+NegativeKind = Literal["random", "historical", "inductive", "historical-source"]
 
+OURS, DYGLIB = "inductive, ours", "inductive, dyglib"  # as tables name the two protocols
+DYGLIB_TEXT = "inductive events in batches of their own, with negatives among themselves, as DyGLib"
 METRICS = "ap and auc: mean over batches; *_overall: over all events"
 
 
@@ -30,22 +46,38 @@ METRICS = "ap and auc: mean over batches; *_overall: over all events"
 class LinkOptions:
     """Options of link prediction."""
 
-    negatives: NegativeKind = option("random", "how negatives are sampled: random, historical or inductive")
+    negatives: NegativeKind = option(
+        "random", "how negatives are sampled: random, historical or inductive (as DyGLib), historical-source"
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinkProtocol(Protocol):
-    """How links were scored."""
+class NegativesProtocol(Protocol):
+    """How links were scored.
+
+    ``random_fallback`` is the share of negatives that had to be random because none of their kind was left;
+    it is NaN, and absent from JSON, for random negatives and where it is unknown.
+    """
 
     negatives: str
     metrics: str
+    random_fallback: float = nan
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinkProtocol(NegativesProtocol):
+    """How links were scored by both protocols of inductive events."""
+
+    inductive_dyglib: str
+    random_fallback_dyglib: float = nan
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LinkResult(Selections[LinkMetrics], TaskResult):
-    """AP and AUC of every selection."""
+    """AP and AUC of every selection; ``inductive_dyglib`` are the inductive events by DyGLib's protocol."""
 
     protocol: LinkProtocol
+    inductive_dyglib: LinkMetrics
 
 
 def link_report(
@@ -70,23 +102,27 @@ def _unmeasured(events: int) -> LinkMetrics:
     return LinkMetrics(events=events)
 
 
-def link_result(
-    stream: EventStream,
-    split: Split,
-    scores: LinkScores,
-    batch_size: int,
-    negatives: NegativeKind = "random",
-    *,
-    inductive: bool = True,
-) -> LinkResult:
-    """Measure the test events from their scores."""
-    report = link_report(stream, split, split.test, scores, batch_size, inductive=inductive)
-    protocol = _protocol(split.holdout, negatives, inductive=inductive)
-    return LinkResult(protocol=protocol, **report.each())
-
-
-def _protocol(holdout: Holdout, negatives: NegativeKind, *, inductive: bool) -> LinkProtocol:
-    return LinkProtocol.of("link", holdout, inductive=inductive, negatives=negatives, metrics=METRICS)
+def link_result(context: EvaluationContext, negatives: LinkNegatives, scores: ScoredLinks) -> LinkResult:
+    """Measure events by both protocols from their scores."""
+    data, inductive, size = context.data, context.model.inductive, context.batch_size
+    events, stream = negatives.events, data.stream
+    report = link_report(stream, data.split, events, scores.ours, size, inductive=inductive)
+    new = events[negatives.inductive]
+    dyglib = _unmeasured(len(new))
+    if inductive:
+        check_finite(stream, new, np.stack(scores.dyglib, axis=1))
+        dyglib = link_metrics(*scores.dyglib, size)
+    protocol = LinkProtocol.of(
+        "link",
+        data.split.holdout,
+        inductive=inductive,
+        negatives=negatives.kind,
+        metrics=METRICS,
+        inductive_dyglib=DYGLIB_TEXT if inductive else UNMEASURED,
+        random_fallback=negatives.random_fallback,
+        random_fallback_dyglib=negatives.random_fallback_dyglib,
+    )
+    return LinkResult(protocol=protocol, inductive_dyglib=dyglib, **report.each())
 
 
 class LinkTask(Task[LinkOptions, LinkResult]):
@@ -97,32 +133,38 @@ class LinkTask(Task[LinkOptions, LinkResult]):
     options = LinkOptions
     result_type = LinkResult
 
-    def protocol(self, context: EvaluationContext) -> LinkProtocol:
-        holdout, inductive = context.data.split.holdout, context.model.inductive
-        return _protocol(holdout, self.opt.negatives, inductive=inductive)
-
     def measure(self, context: EvaluationContext) -> LinkResult:
-        from contig.tasks.link_scoring import score_test_events
+        from contig.tasks.link_negatives import draw_negatives
+        from contig.tasks.link_scoring import score_links
 
-        negatives, data = self.opt.negatives, context.data
-        scores = score_test_events(context, negatives)
-        return link_result(
-            data.stream,
-            data.split,
-            scores,
-            context.batch_size,
-            negatives,
-            inductive=context.model.inductive,
-        )
+        data = context.data
+        negatives = draw_negatives(data.stream, data.split, data.split.test, self.opt.negatives)
+        with context.progress_bar("test", len(negatives.events)) as progress:
+            scores = score_links(context, negatives, progress)
+        return link_result(context, negatives, scores)
 
     @classmethod
     def table(cls, results: Mapping[str, LinkResult]) -> ResultTable:
-        kinds = dict.fromkeys(result.protocol.negatives for result in results.values())
+        selections = {"transductive": "transductive", OURS: "inductive", DYGLIB: "inductive_dyglib"}
         return ResultTable(
             headings=("Test, %", "model", "AP", "AUC", "AP overall", "AUC overall", "events"),
-            rows=selection_rows(results, _cells),
-            notes=(f"negatives: {', '.join(kinds)}",),
+            rows=selection_rows(results, _cells, selections),
+            notes=(
+                *dict.fromkeys(negatives_note(result.protocol) for result in results.values()),
+                "ours: negatives among all destinations; dyglib: among the inductive events, as published",
+            ),
         )
+
+
+def negatives_note(protocol: NegativesProtocol) -> str:
+    """Say how negatives were sampled, and how many had to be random."""
+    note = f"negatives: {protocol.negatives}"
+    if isnan(protocol.random_fallback):
+        return note
+    note += f", {percent(protocol.random_fallback)}% of them random because no other was left"
+    if not isinstance(protocol, LinkProtocol) or isnan(protocol.random_fallback_dyglib):
+        return note
+    return f"{note} ({percent(protocol.random_fallback_dyglib)}% by dyglib)"
 
 
 def _cells(metrics: LinkMetrics) -> tuple[str, ...]:

@@ -12,7 +12,12 @@ from typing import Any, Generic, Self, TypeVar
 from contig.data.splits import Holdout
 from contig.schema import Json, Record, encode, inlined, rename_key, stored_as
 
-SCHEMA = 1
+SCHEMA = 2
+FORMER_NEGATIVES = {
+    "historical": "historical-source",
+    "inductive": "inductive-source",
+}  # names before schema 2
+UNMEASURED = "not measured: the model cannot score unseen nodes"
 
 M = TypeVar("M")
 R = TypeVar("R", bound="TaskResult")
@@ -86,9 +91,7 @@ class Protocol(Record):
             split="70/15/15 by time quantile",
             holdout=holdout,
             transductive="events between nodes seen in training" if known else "all events",
-            inductive="events with a new node"
-            if inductive
-            else "not measured: the model cannot score unseen nodes",
+            inductive="events with a new node" if inductive else UNMEASURED,
             **details,
         )
 
@@ -144,5 +147,18 @@ class Evaluation(Record, Generic[R]):
 
 
 def upgrade(content: Json) -> Json:
-    """Upgrade a result written before schemas had versions."""
-    return rename_key(content, "protocol", "rule", "holdout")
+    """Upgrade a result of schema 1, or one written before schemas had versions.
+
+    Those measured inductive events by one protocol, and had historical and inductive negatives of the event's
+    own source only.
+    """
+    content = rename_key(content, "protocol", "rule", "holdout")
+    protocol = content.get("protocol")
+    if not isinstance(protocol, dict) or "negatives" not in protocol:
+        return content
+    kind = protocol["negatives"]
+    content = {**content, "protocol": {**protocol, "negatives": FORMER_NEGATIVES.get(kind, kind)}}
+    if protocol.get("task") != "link":
+        return content
+    content["protocol"]["inductive_dyglib"] = "not measured by this version"
+    return {"inductive_dyglib": {"events": content.get("inductive", {}).get("events", 0)}, **content}

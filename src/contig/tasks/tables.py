@@ -21,12 +21,19 @@ class ResultTable:
 
 
 def selection_rows(
-    results: Mapping[str, Any], cells: Callable[[Any], tuple[str, ...]]
+    results: Mapping[str, Any],
+    cells: Callable[[Any], tuple[str, ...]],
+    selections: Mapping[str, str] | None = None,
 ) -> tuple[tuple[str, ...], ...]:
-    """Return a row for each selection of each result; ``results`` are named by their model."""
+    """Return a row for each selection of each result.
+
+    ``results`` are named by their model; ``selections`` are fields of a result, by how to name them
+    (transductive and inductive by default).
+    """
+    selections = {name: name for name in SELECTIONS} if selections is None else selections
     return tuple(
-        (selection, model, *cells(getattr(result, selection)))
-        for selection in SELECTIONS
+        (name, model, *cells(getattr(result, selection)))
+        for name, selection in selections.items()
         for model, result in results.items()
     )
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contig.models import HEURISTIC_BASELINE
 from contig.runs.config import RunConfig, build_model
 from contig.tasks.link import link_report
-from contig.tasks.link_scoring import LinkScorer, evaluation_negatives
+from contig.tasks.link_negatives import draw_negatives
+from contig.tasks.link_scoring import LinkScorer, pairs_of
 from contig.training.session import Session
 
 FEW_STEPS = 50  # an epoch with fewer learns too little
@@ -53,10 +54,9 @@ def baseline_ap(session: Session) -> float:
     """Compute a heuristic's AP on the events and negatives by which the best epoch is chosen."""
     data, size = session.data, session.config.train.batch_size
     model = build_model(RunConfig.of(HEURISTIC_BASELINE), data.stream).to(data.device)
-    negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
-    scores = LinkScorer(model, model.new_state(data.stream.num_nodes), data.history, size)(
-        data.split.val, negative
-    )
+    negatives = draw_negatives(data.stream, data.split, data.split.val)
+    scorer = LinkScorer(model, model.new_state(data.stream.num_nodes), data.history, size)
+    scores = scorer(data.split.val, pairs_of(negatives.ours, data.device))
     report = link_report(
         data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
     )

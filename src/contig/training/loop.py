@@ -21,9 +21,10 @@ from contig.runs.folder import RunFolder
 from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
 from contig.runs.run import Run
 from contig.streaming.walker import replay
-from contig.tasks.link import link_report, link_result
-from contig.tasks.link_scoring import evaluation_negatives
-from contig.tasks.metrics import LinkScores
+from contig.tasks.context import EvaluationContext
+from contig.tasks.link import LinkResult, link_report, link_result
+from contig.tasks.link_negatives import draw_negatives
+from contig.tasks.link_scoring import pairs_of, score_links
 from contig.training.advice import after_training
 from contig.training.interruption import StopRequest, stop_requests
 from contig.training.memory_usage import PeakMeter
@@ -151,7 +152,8 @@ class Validation:
     def __init__(self, session: Session, folder: RunFolder) -> None:
         self.session, self.folder = session, folder
         data = session.data
-        self.negative = evaluation_negatives(data.stream, data.split, data.split.val, "random", data.device)
+        negatives = draw_negatives(data.stream, data.split, data.split.val)
+        self.negative = pairs_of(negatives.ours, data.device)
 
     def __call__(self, display: Display, stop: StopRequest) -> Epoch:
         session, data, progress = self.session, self.session.data, self.session.progress
@@ -196,12 +198,13 @@ def _finish(
     session.model.load_state_dict(best["weights"])
     session.state.restore(best["state"])
     session.progress.best_epoch = best["epoch"]  # a kill may have come between this file and the checkpoint
-    negative = evaluation_negatives(data.stream, data.split, data.split.test, "random", data.device)
+    context = EvaluationContext(session.model, session.state, data, options.batch_size)
+    negatives = draw_negatives(data.stream, data.split, data.split.test)
     task = display.task("test", len(data.split.test))
-    scores = session.scorer(data.split.test, negative, stop.checked(task.advance))
+    scores = score_links(context, negatives, stop.checked(task.advance))
     speed = task.speed()
     task.end()
-    metrics = _metrics(session, scores, speed, memory)
+    metrics = _metrics(session, link_result(context, negatives, scores), speed, memory)
     session.state.reset()
     everything = np.arange(len(data.stream))
     task = display.task("whole stream", len(everything))
@@ -216,13 +219,12 @@ def _finish(
             display.line(line)
 
 
-def _metrics(session: Session, scores: LinkScores, scoring_speed: float, memory: PeakMeter) -> RunMetrics:
+def _metrics(session: Session, result: LinkResult, scoring_speed: float, memory: PeakMeter) -> RunMetrics:
     """Return the test result and the record of the training."""
     config, progress, data = session.config, session.progress, session.data
-    size, inductive = config.train.batch_size, session.model.inductive
     return RunMetrics(
         facts=run_facts(config, data.stream, data.device),
-        result=link_result(data.stream, data.split, scores, size, inductive=inductive),
+        result=result,
         parameters=sum(p.numel() for p in session.model.parameters()),
         peak_memory=memory.peak(),
         best_epoch=progress.best_epoch,

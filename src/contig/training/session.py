@@ -23,7 +23,7 @@ from contig.streaming.packing import count_nodes
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.schedule import Step
 from contig.streaming.walker import Walker
-from contig.tasks.link_scoring import LinkScorer, score_batch
+from contig.tasks.link_scoring import LinkScorer, NegativePairs, score_batch
 from contig.training.optimizer import FlatAdam
 
 log = logging.getLogger("contig")
@@ -118,7 +118,8 @@ class Session:
 
     def loss(self, batch: EventBatch) -> Tensor:
         """Compute the cross-entropy of a batch's links and their negatives, plus the model's penalty."""
-        logits = score_batch(self.model, self.state, self.data.training, batch, self._negative[batch.event])
+        negative = NegativePairs(self._negative[batch.event])
+        logits = score_batch(self.model, self.state, self.data.training, batch, negative)
         truth = torch.zeros_like(logits)
         truth[:, 0] = 1
         loss = binary_cross_entropy_with_logits(logits, truth)

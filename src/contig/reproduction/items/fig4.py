@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING
 
-from contig.experiments.rows import SELECTIONS, Spread
+from contig.experiments.rows import Spread
 from contig.models import model_class
 from contig.plots import Panel
 from contig.reproduction.claims import UNJUDGED, Claim
@@ -21,6 +21,7 @@ from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict, every, higher
 from contig.tasks.intervals import SETS, IntervalResult
+from contig.tasks.tables import SELECTIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

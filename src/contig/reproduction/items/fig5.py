@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from contig.data.splits import chronological_split
 from contig.experiments.recipes import Recipe
-from contig.experiments.rows import SELECTIONS, Row, Spread, collect
+from contig.experiments.rows import Row, Spread, collect
 from contig.plots import Curve, Panel, curves
 from contig.reproduction.claims import UNJUDGED, Claim
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.base import Group
-from contig.reproduction.items.notes import NO_CURVES, claim_note, seeds_note
+from contig.reproduction.items.notes import NO_CURVES, claim_note, inductive_note, seeds_note
 from contig.reproduction.items.variants import VariantItem, changed
-from contig.reproduction.paper import paper
+from contig.reproduction.paper import COMPARABLE, paper
 from contig.reproduction.stats import percent
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
@@ -80,7 +80,7 @@ class Fig5(VariantItem):
         return replace(base, settings=settings)
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
-        columns = tuple(f"AP {section}" for section in SELECTIONS)
+        columns = tuple(f"AP {section}" for section in COMPARABLE)
         for dataset in dict.fromkeys(group.dataset for group in groups):
             lines = [
                 _line(row, group.series)
@@ -91,7 +91,7 @@ class Fig5(VariantItem):
             yield Grid(dataset, "value", columns, tuple(lines), rank=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
-        notes = ["AP in %, averaged over batches.", seeds_note(study), NO_CURVES]
+        notes = ["AP in %, averaged over batches.", inductive_note(), seeds_note(study), NO_CURVES]
         if self.events is not None:
             notes.append(
                 f"Each run trains on about {self.events:,} events at most, counting every epoch: compare "
@@ -121,7 +121,7 @@ def _value_of(recipe: Recipe, option: str) -> float:
 
 
 def _line(row: Row, option: str) -> Line:
-    values = tuple(Value(percent(row.selection(s).ap), seeds=row.seeds) for s in SELECTIONS)
+    values = tuple(Value(percent(row.selection(s).ap), seeds=row.seeds) for s in COMPARABLE.values())
     return Line(_label(option, _value_of(row.recipe, option)), values, option)
 
 
@@ -133,7 +133,7 @@ def _panel(grid: Grid, option: str) -> Panel:
     lines, symbol = grid.section(option), SYMBOLS[option]
     x = [float(line.label.rpartition(" ")[2]) for line in lines]
     drawn = []
-    for column, section in enumerate(SELECTIONS if lines else ()):
+    for column, section in enumerate(COMPARABLE if lines else ()):
         found = [line.values[column].ours for line in lines]
         mean, std = [s.mean for s in found], [s.std for s in found]
         drawn.append(Curve(section, x, mean, std, dashed=column > 0))
@@ -172,7 +172,7 @@ class _Curve:
 
 def _claims(grid: Grid) -> Iterator[Claim]:
     """Judge that the paper's values are the best, and the shape of the curves by their ends."""
-    where = f"{grid.title}, {SELECTIONS[0]}"
+    where = f"{grid.title}, transductive"
     swept = [curve for curve in (_Curve(grid, option) for option in SYMBOLS) if curve.usable]
     if swept:
         yield _optimal(where, swept)

@@ -20,6 +20,11 @@ def difference_note() -> str:
     return f"{DELTA}: ours minus the paper's, which is a mean over {paper()['runs']} runs."
 
 
+def inductive_note() -> str:
+    """Say by which protocol inductive events are measured."""
+    return "Inductive events have negatives among themselves, as in DyGLib and the published tables."
+
+
 def known_nodes_notes(study: Study) -> list[str]:
     """Name the models that cannot score new nodes, if any."""
     names = [name for name in study.models if not model_class(name).inductive]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from contig.experiments.recipes import PLAIN
-from contig.experiments.rows import SELECTIONS, Row, collect
+from contig.experiments.rows import Row, collect
 from contig.models import model_class
 from contig.reproduction.claims import Claim, best_claim
 from contig.reproduction.items.base import Group, Item
 from contig.reproduction.items.drawing import draw_pairs, pairs_of
-from contig.reproduction.items.notes import difference_note, known_nodes_notes, seeds_note
-from contig.reproduction.paper import MODEL, published
+from contig.reproduction.items.notes import difference_note, inductive_note, known_nodes_notes, seeds_note
+from contig.reproduction.paper import COMPARABLE, MODEL, published
 from contig.reproduction.stats import percent
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
@@ -41,24 +41,24 @@ class Table2(Item):
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         for group in groups:
             rows = [row for row in collect(group.jobs) if row.seeds]
-            lines = [line for section in SELECTIONS for line in _lines(group.dataset, rows, section)]
+            lines = [line for section in COMPARABLE for line in _lines(group.dataset, rows, section)]
             yield Grid(group.dataset, "model", tuple(METRICS), tuple(lines), rank=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         measured = "AUC and AP in %, averaged over batches: test events against random negatives."
-        return [measured, seeds_note(study), difference_note(), *known_nodes_notes(study)]
+        return [measured, inductive_note(), seeds_note(study), difference_note(), *known_nodes_notes(study)]
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         panels = {
             f"{grid.title}, {section}": pairs_of(grid.section(section), AP)
             for grid in table.grids
-            for section in SELECTIONS
+            for section in COMPARABLE
         }
         return draw_pairs(panels, title, facts, "AP, %")
 
     def claims(self, table: Table) -> Iterator[Claim]:
         for grid in self.shown_grids(table):
-            for section in SELECTIONS:
+            for section in COMPARABLE:
                 values = {name: values[AP] for name, values in grid.models(section).items()}
                 yield from best_claim("Table 2: best AP of all models", f"{grid.title}, {section}", values)
 
@@ -66,7 +66,7 @@ class Table2(Item):
         lines = [
             Line(f"{grid.title}, {section}", values)
             for grid in table.grids
-            for section in SELECTIONS
+            for section in COMPARABLE
             for name, values in grid.models(section).items()
             if name == MODEL
         ]
@@ -85,4 +85,4 @@ def _lines(dataset: str, rows: Sequence[Row], section: str) -> Iterator[Line]:
 def _value(dataset: str, row: Row, section: str, metric: str) -> Value:
     published_as = row.recipe.model if row.recipe.variant == PLAIN else ""
     theirs = published("table2", section, published_as, dataset, metric)
-    return Value(percent(getattr(row.selection(section), metric)), theirs, row.seeds)
+    return Value(percent(getattr(row.selection(COMPARABLE[section]), metric)), theirs, row.seeds)

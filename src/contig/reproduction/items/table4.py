@@ -8,13 +8,13 @@ from math import isnan
 from typing import TYPE_CHECKING
 
 from contig.experiments.recipes import PLAIN, Recipe
-from contig.experiments.rows import SELECTIONS, Row, collect
+from contig.experiments.rows import Row, collect
 from contig.reproduction.claims import UNJUDGED, Claim
 from contig.reproduction.items.base import Group
 from contig.reproduction.items.drawing import draw_pairs, pairs_of
-from contig.reproduction.items.notes import seeds_note
+from contig.reproduction.items.notes import inductive_note, seeds_note
 from contig.reproduction.items.variants import VariantItem, changed
-from contig.reproduction.paper import MODEL, paper, published
+from contig.reproduction.paper import COMPARABLE, MODEL, paper, published
 from contig.reproduction.stats import percent
 from contig.reproduction.study import Study
 from contig.reproduction.tables.layout import DELTA
@@ -42,7 +42,7 @@ class Table4(VariantItem):
         ]
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
-        columns = tuple(f"AP {section}" for section in SELECTIONS)
+        columns = tuple(f"AP {section}" for section in COMPARABLE)
         for group in groups:
             lines = tuple(_line(group.dataset, row) for row in collect(group.jobs))
             yield Grid(group.dataset, "variant", columns, lines, rank=True)
@@ -50,6 +50,7 @@ class Table4(VariantItem):
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         return [
             "AP in %, averaged over batches.",
+            inductive_note(),
             seeds_note(study),
             f"{DELTA}: ours minus the paper's, which is given without deviations; for the full model the "
             "paper has other numbers here than in Table 2.",
@@ -59,13 +60,13 @@ class Table4(VariantItem):
         panels = {
             f"{grid.title}, {section}": pairs_of(grid.lines, column)
             for grid in table.grids
-            for column, section in enumerate(SELECTIONS)
+            for column, section in enumerate(COMPARABLE)
         }
         return draw_pairs(panels, title, facts, "AP, %")
 
     def claims(self, table: Table) -> Iterator[Claim]:
         for grid in self.shown_grids(table):
-            for column, section in enumerate(SELECTIONS):
+            for column, section in enumerate(COMPARABLE):
                 values = {name: values[column] for name, values in grid.models().items()}
                 yield from _claim(f"{grid.title}, {section}", values)
 
@@ -80,11 +81,11 @@ def _line(dataset: str, row: Row) -> Line:
     part = NOTHING if full else row.recipe.variant.removeprefix(WITHOUT)
     values = (
         Value(
-            percent(row.selection(section).ap),
+            percent(row.selection(COMPARABLE[section]).ap),
             published("table4", "without", part, dataset, section),
             row.seeds,
         )
-        for section in SELECTIONS
+        for section in COMPARABLE
     )
     return Line(MODEL if full else f"{WITHOUT}{part}", tuple(values))
 
