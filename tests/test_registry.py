@@ -37,7 +37,7 @@ def test_every_source_of_names(shapes: Registry[Any]) -> None:
 
 def test_a_taken_name_is_not_overwritten_by_accident(shapes: Registry[Any]) -> None:
     for name in ("inside", "outside"):
-        with pytest.raises(ConfigError, match=f"a shape named '{name}' already"):
+        with pytest.raises(ConfigError, match=f"A shape named '{name}' already"):
             shapes.register(name, len)
     shapes.register("inside", len, replace=True)
     assert shapes["inside"] is len
@@ -98,5 +98,5 @@ def test_the_same_definition_again_replaces_the_first(shapes: Registry[Any]) -> 
     shapes.register("triangle", second)
     assert shapes["triangle"] is second
     shapes.register("line", lambda: 1)
-    with pytest.raises(ConfigError, match="a shape named 'line' already"):
+    with pytest.raises(ConfigError, match="A shape named 'line' already"):
         shapes.register("line", lambda: 2)

@@ -130,7 +130,7 @@ def _scalar(name: str, value: Any, kind: Any) -> Any:
         return kind(value)
     except (KeyError, ValueError, TypeError, OverflowError):
         raise ConfigError(
-            f"{name}={value!r} is not {_kind_name(kind)}; give a value such as {_EXAMPLE[kind]}."
+            f"{name}={value!r} is not {_kind_name(kind)}; use a value such as {_EXAMPLE[kind]}."
         ) from None
 
 

@@ -42,7 +42,7 @@ class Registry(Generic[T]):
             raise ConfigError(f"{name!r} cannot name a {self.kind}; use a word without a colon.")
         if not replace and name in self and not _is_redefined(self._registered.get(name), item):
             raise ConfigError(
-                f"There is a {self.kind} named {name!r} already; choose another name or pass replace=True."
+                f"A {self.kind} named {name!r} already exists; choose another name or pass replace=True."
             )
         self._check(name, item)
         self._registered[name] = item
@@ -65,7 +65,7 @@ class Registry(Generic[T]):
         if ":" in name:
             return self._load(name, name)
         raise ConfigError(
-            f"{unknown(self.kind, name, self)} For your own, give package.module:attribute or call "
+            f"{unknown(self.kind, name, self)} For your own, use package.module:attribute or call "
             f"contig.register_{self.function or self.kind} first."
         )
 
@@ -80,8 +80,8 @@ class Registry(Generic[T]):
             known = isinstance(error, ImportError | AttributeError | ValueError)
             reason = str(error) if known else f"{type(error).__name__}: {error}"
             raise ConfigError(
-                f"The {self.kind} {name!r} cannot be loaded ({reason}); expected package.module:attribute, "
-                "importable from here."
+                f"The {self.kind} {name!r} cannot be loaded ({reason}); expected package.module:attribute of "
+                "an importable module."
             ) from error
         if path not in self._builtin.values():
             self._check(name, found)

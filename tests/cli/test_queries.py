@@ -96,7 +96,7 @@ def test_dates_need_a_stream_with_dates(here: Path) -> None:
     assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
     answer = Answer("recommend", "run", "--node", "1", "--at", "2024-05-01")
     assert answer.code == 2
-    assert "do not look like dates; give a number" in answer.err
+    assert "do not look like dates; use a number" in answer.err
 
 
 # --- recommend -----------------------------------------------------------------------------------------

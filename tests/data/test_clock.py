@@ -128,12 +128,12 @@ def test_numbers_are_returned_unchanged(given: Any, expected: float) -> None:
     ids=repr,
 )
 def test_values_that_are_not_times_are_rejected(given: Any) -> None:
-    with pytest.raises(DataError, match=r"^--at x: not a time; give a number as in the events, or a date"):
+    with pytest.raises(DataError, match=r"^--at x: not a time; use a number as in the events, or a date"):
         parse_time(given, np.array([1, 9]), "--at x")
 
 
 def test_a_date_is_rejected_if_the_times_are_not_dates() -> None:
     """Seconds from 1970 on are dates once more, though the clock is not sure of them."""
-    with pytest.raises(DataError, match=r"run from 5 to 2,000 and do not look like dates; give a number"):
+    with pytest.raises(DataError, match=r"run from 5 to 2,000 and do not look like dates; use a number"):
         parse_time("2024-05-01", np.array([5, 2000]), "--at x")
     assert parse_time("1970-01-01T00:10", np.array([5, 2000]), "--at x") == 600

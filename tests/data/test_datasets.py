@@ -325,7 +325,7 @@ def test_data_dir_must_be_a_folder(tmp_path: Path) -> None:
 
 def test_a_wrong_folder_in_the_environment_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CONTIG_DATA", "nowhere")
-    with pytest.raises(DataError, match="CONTIG_DATA='nowhere' is not a folder; give the folder that holds"):
+    with pytest.raises(DataError, match="CONTIG_DATA='nowhere' is not a folder; set it to the folder"):
         find_dataset("wikipedia")
 
 
@@ -574,7 +574,7 @@ def test_a_function_can_be_registered(restored_registries: None) -> None:
     assert list(DATASETS)[-1] == "visits"
     assert [len(open_stream(name)) for name in ("visits", "visits:5")] == [3, 5]
     assert load_dataset("visits", features=False).edge_width == 0
-    with pytest.raises(ConfigError, match=r"a dataset named 'visits' already.*replace=True"):
+    with pytest.raises(ConfigError, match=r"A dataset named 'visits' already.*replace=True"):
         register_dataset(Dataset("visits", generate=lambda argument: visits("7")))
     register_dataset(Dataset("visits", generate=lambda argument: visits("7")), replace=True)
     assert len(load_dataset("visits")) == 7

@@ -42,11 +42,11 @@ def rejection(route: Any, **columns: Any) -> str:
         (
             "dst",
             ["a", "", "c"],
-            "row 1 (counted from 0), column 'dst': '' is not an id; give the event an id",
+            "row 1 (counted from 0), column 'dst': '' is not an id; ids are whole numbers or text",
         ),
         ("src", np.array([1, 2, 2**63], np.uint64), "column 'src': 9223372036854775808 is larger than"),
         ("src", [True, False, True], "column 'src' holds bool values; ids must be integers or text."),
-        ("t", [0, float("inf"), 2], "row 1 (counted from 0), column 't': inf is not a time; give a finite"),
+        ("t", [0, float("inf"), 2], "row 1 (counted from 0), column 't': inf is not a time; use a finite"),
         ("t", ["a", "b", "c"], "row 0 (counted from 0), column 't': 'a' is not a time"),
         (
             "t",

@@ -100,14 +100,14 @@ def test_registering_by_decorators() -> None:
 def test_a_name_belongs_to_one_class() -> None:
     contig.register_model(Constant)
     other = type("Other", (Constant,), {})
-    with pytest.raises(ConfigError, match="a model named 'constant' already"):
+    with pytest.raises(ConfigError, match="A model named 'constant' already"):
         contig.register_model(other)
     again = type(
         "Constant", (Constant,), {"__module__": Constant.__module__}
     )  # as a notebook cell, run twice
     contig.register_model(again)
     assert model_class("constant") is again
-    with pytest.raises(ConfigError, match="a model named 'tgn' already"):
+    with pytest.raises(ConfigError, match="A model named 'tgn' already"):
         contig.register_model(type("Other", (Constant,), {"name": "tgn"}))
 
 

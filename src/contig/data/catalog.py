@@ -63,7 +63,9 @@ def _check(name: str, found: Any) -> None:
     if not isinstance(found, Dataset):
         raise ConfigError(f"The dataset {name!r} is a {type(found).__name__}; expected a contig.Dataset.")
     if found.name != name and ":" not in name:
-        raise ConfigError(f"The dataset {found.name!r} is registered as {name!r}; give it one name.")
+        raise ConfigError(
+            f"The dataset {found.name!r} is registered as {name!r}; use the same name for both."
+        )
 
 
 DATASETS: Registry[Dataset] = Registry("dataset", {}, "contig.datasets", _check)
@@ -98,7 +100,7 @@ def _synthetic(size: str) -> EventStream:
         return synthetic()
     if not re.fullmatch(r"\d+(_\d+)*", size):
         raise ConfigError(
-            f"'synthetic:{size}': {size!r} is not a number of events; write for instance 'synthetic:5000'."
+            f"'synthetic:{size}': {size!r} is not a number of events; use for instance 'synthetic:5000'."
         )
     return synthetic(int(size))
 

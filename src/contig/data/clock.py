@@ -106,7 +106,7 @@ def _nanoseconds(given: Any, name: str) -> int:
 
 def _not_a_time(name: str) -> DataError:
     return DataError(
-        f"{name}: not a time; give a number as in the events, or a date such as 2024-05-01T12:00 "
+        f"{name}: not a time; use a number as in the events, or a date such as 2024-05-01T12:00 "
         "(UTC unless it has a time zone)."
     )
 
@@ -118,7 +118,7 @@ def _in_ticks(nanoseconds: int, time: TimeSpan, name: str) -> Number:
     if time.unix is None and not time.first - time.span <= ticks <= time.last + time.span:
         raise DataError(
             f"{name}: the times of this stream run from {time.first:,} to {time.last:,} and do "
-            "not look like dates; give a number."
+            "not look like dates; use a number."
         )
     return ticks
 

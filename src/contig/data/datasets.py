@@ -126,7 +126,7 @@ def _find(dataset: Dataset, data_dir: str | os.PathLike[str] | None) -> Path | N
 def _folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
     name, own = ("data_dir", data_dir) if data_dir is not None else ("CONTIG_DATA", os.getenv("CONTIG_DATA"))
     if own and not Path(own).expanduser().is_dir():
-        raise DataError(f"{name}={os.fspath(own)!r} is not a folder; give the folder that holds the data.")
+        raise DataError(f"{name}={os.fspath(own)!r} is not a folder; set it to the folder with the data.")
     return [*([Path(own).expanduser()] if own else []), cache_dir()]
 
 

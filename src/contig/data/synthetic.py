@@ -95,7 +95,9 @@ def synthetic(
             f"topics={topics} is more than the {destinations} destinations; each topic needs one."
         )
     if not bipartite and destinations < 2:
-        raise ConfigError("destinations=1 with bipartite=False leaves a node no partner; give at least 2.")
+        raise ConfigError(
+            "destinations=1 with bipartite=False leaves a node without a partner; use at least 2."
+        )
     for name, value in {"activity": activity, "popularity": popularity}.items():
         _number(name, value, 0.0, math.inf)
     for name, value in {"drift": drift, "repeat": repeat, "dropout": dropout}.items():

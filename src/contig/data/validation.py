@@ -39,10 +39,10 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT = 2**53  # beyond it float64 skips whole numbers
 EXACT_DIGITS = 15  # different decimal numbers of up to 15 digits stay different in float64
 BAD_ID = "is not an id; ids are whole numbers or text, and every event needs both."
-BAD_TEXT_ID = "is not an id; give the event an id (a whole number or text without NUL) or remove it."
-BAD_TIME = "is not a time; give a finite number, or a date in ISO 8601 such as 2024-05-01T12:00:00Z."
+BAD_TEXT_ID = "is not an id; ids are whole numbers or text without NUL. Fix or remove the event."
+BAD_TIME = "is not a time; use a finite number, or a date in ISO 8601 such as 2024-05-01T12:00:00Z."
 TOO_FINE = "is finer than a microsecond, the limit for dates; round it, or store integer nanoseconds."
-TOO_LONG = "has more digits than float64 holds; give times as integers of a smaller unit."
+TOO_LONG = "has more digits than float64 holds; store times as integers of a smaller unit."
 BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1."
 FILL = "fill missing features (0 is usual)."
 

@@ -26,7 +26,7 @@ def choose_models(names: str, heuristics: bool = True) -> list[str]:
     given = [name for name in map(str.strip, names.split(",")) if name]
     if not given:
         raise ConfigError(
-            f"--models {names!r} is empty; give all, or some of these: {', '.join(model_names())}."
+            f"--models {names!r} is empty; use all, or some of these: {', '.join(model_names())}."
         )
     named = [name for name in given if name != "all"]
     learning = [name for name in model_names() if "all" in given and model_class(name).learns]

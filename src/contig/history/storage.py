@@ -77,7 +77,9 @@ def _listed_files(folder: Path, content: Any) -> dict[str, str]:
     """Return the files that ``history.json`` names; raise ``DataError`` unless all are of this folder."""
     files = content.get("files") if isinstance(content, dict) else None
     if not isinstance(files, dict):
-        raise DataError(f"{folder / HEAD} lists no files, so it is not that of a saved history; remove it.")
+        raise DataError(
+            f"{folder / HEAD} lists no files, so it does not belong to a saved history; remove it."
+        )
     for file in files.values():
         if not isinstance(file, str) or not _FILE.fullmatch(file):
             raise DataError(

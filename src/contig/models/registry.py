@@ -44,7 +44,9 @@ def check_model_class(name: str, found: Any) -> None:
         raise ConfigError(f"The model {name!r} is {found!r}; expected a subclass of contig.Model.")
     problem = _problem(found)
     if problem is None and ":" not in name and found.name != name:
-        problem = f"its attribute 'name' is {found.name!r}, but it is registered as {name!r}; use one name"
+        problem = (
+            f"its attribute 'name' is {found.name!r}, but it is registered as {name!r}; use the same name"
+        )
     if problem is not None:
         raise ConfigError(f"{found.__module__}.{found.__qualname__} cannot be used as a model: {problem}.")
 
@@ -114,9 +116,7 @@ def model_name(model: str | type[Model]) -> str:
     if isinstance(model, str):
         return model
     if isinstance(model, Model):
-        raise ConfigError(
-            f"Pass the class {type(model).__name__} as the model; an instance is built from it."
-        )
+        raise ConfigError(f"Pass the class {type(model).__name__} as the model, not an instance of it.")
     check_model_class(getattr(model, "name", repr(model)), model)
     if model.name in REGISTRY and REGISTRY[model.name] is model:
         return model.name

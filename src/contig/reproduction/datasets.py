@@ -68,7 +68,7 @@ def parse_names(names: str) -> list[str]:
     """Split a comma-separated list of dataset names and files."""
     found = list(dict.fromkeys(name for name in map(str.strip, names.split(",")) if name))
     if not found:
-        raise ConfigError(f"--datasets {names!r} is empty; give names or files, such as wikipedia,mooc.")
+        raise ConfigError(f"--datasets {names!r} is empty; use names or files, such as wikipedia,mooc.")
     return found
 
 

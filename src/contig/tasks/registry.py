@@ -40,7 +40,7 @@ def _problem(name: str, kind: type[Task[Any, Any]]) -> str | None:
     if lacking := [a for a in ("name", "summary", "options", "result_type") if not hasattr(kind, a)]:
         return f"give it the class attribute {lacking[0]}"
     if ":" not in name and kind.name != name:
-        return f"its attribute 'name' is {kind.name!r}, but it is registered as {name!r}; use one name"
+        return f"its attribute 'name' is {kind.name!r}, but it is registered as {name!r}; use the same name"
     if not dataclasses.is_dataclass(kind.options):
         return "options must be a dataclass whose fields are made by contig.option"
     if taken := [f.name for f in dataclasses.fields(kind.options) if f.name in RESERVED]:

@@ -86,7 +86,7 @@ def test_what_is_not_a_reader_is_rejected(arrows: Path) -> None:
     contig.register_reader("arrows", lambda path, reading: path.read_text())
     with pytest.raises(ConfigError, match="The reader 'arrows' returned a str; expected an EventStream"):
         read_events(arrows)
-    with pytest.raises(ConfigError, match="a format named 'csv' already"):
+    with pytest.raises(ConfigError, match="A format named 'csv' already"):
         contig.register_reader("csv", read_arrows)
 
 

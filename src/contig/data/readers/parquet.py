@@ -33,7 +33,7 @@ def open_parquet(path: Path, reading: ReadOptions) -> OpenedTable:
     files = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
     if not files:
         raise DataError(
-            f"{path}: the folder has no .parquet file; give a file, or a folder of Parquet files."
+            f"{path}: the folder has no .parquet file; pass a file, or a folder of Parquet files."
         )
     return _open_files(files, path)
 

@@ -72,7 +72,7 @@ def _open(source: Any, reading: ReadOptions) -> OpenedTable | EventStream:
             raise ConfigError(f"format={reading.format!r} is for files; omit it when reading a table.")
         return open_table(source)
     raise DataError(
-        f"Cannot read events from a {type(source).__name__}; give a path, or a table that exports an Arrow "
+        f"Cannot read events from a {type(source).__name__}; pass a path, or a table that exports an Arrow "
         "stream (pandas, polars, DuckDB, pyarrow). For plain arrays use EventStream.from_arrays."
     )
 

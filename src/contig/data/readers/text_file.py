@@ -55,7 +55,7 @@ def _first_lines(path: Path, file: pa.NativeFile) -> list[bytes]:
         while len(data) < size and (more := file.read(size - len(data))):
             data += more
         if b"\0" in data:
-            raise DataError(f"{path}: this is binary data, not text; give a text file in UTF-8, or Parquet.")
+            raise DataError(f"{path}: this is binary data, not text; use a text file in UTF-8, or Parquet.")
         lines = data.removeprefix(BYTE_ORDER_MARK).splitlines(keepends=True)
         if len(data) < size:
             return lines
