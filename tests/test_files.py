@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from contig.files import replacing, write_json
+from contig.errors import DiskError
+from contig.files import is_leftover, replacing, write_json
 
 
 def names(folder: Path) -> list[str]:
@@ -61,3 +64,41 @@ def test_json_is_written_atomically(tmp_path: Path) -> None:
         write_json(target, {"a": object()})
     assert json.loads(target.read_text("utf-8"))["a"] == [1, 2.5, None]
     assert names(tmp_path) == ["x.json"]
+
+
+@pytest.mark.parametrize("name", ["x.txt", "checkpoint.pt", "a.b.json"])
+def test_what_a_kill_leaves_behind_is_recognized(name: str, tmp_path: Path) -> None:
+    with replacing(tmp_path / name) as part:
+        part.write_text("half")
+        assert is_leftover(part)
+    assert not is_leftover(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", [".lock", ".gitignore", ".notes.pt", ".x.txt.short.txt", ".a.b.c"])
+def test_other_hidden_files_are_not_leftovers(name: str) -> None:
+    assert not is_leftover(Path(name))
+
+
+@pytest.mark.parametrize(
+    ("code", "cure"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.EFBIG, "ulimit -f"),
+        (errno.EROFS, "change its permissions"),
+        (errno.EACCES, "choose another path"),
+    ],
+)
+def test_a_disk_that_refuses_is_named_with_the_cure(code: int, cure: str, tmp_path: Path) -> None:
+    def write() -> None:
+        with replacing(tmp_path / "x.txt"):
+            raise OSError(code, os.strerror(code))
+
+    with pytest.raises(DiskError, match=rf"x\.txt: {os.strerror(code)}; .*{cure}"):
+        write()
+    assert names(tmp_path) == []
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(DiskError, match=r"x\.txt: "), replacing(tmp_path / "file" / "x.txt"):
+        pass

@@ -25,6 +25,7 @@ ORDER = (
     "errors",
     "numerics",
     "files",
+    "locks",
     "options",
     "schema",
     "registry",

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import pytest
 
-from contig.errors import RunError
+from contig.errors import DiskError, RunError
 from contig.schema import Record, decode, encode, inlined, read_versioned, stored_as
 
 T = TypeVar("T")
@@ -115,5 +115,5 @@ def test_versions(tmp_path: Path) -> None:
     ):
         with pytest.raises(RunError, match=rf"x\.json.*{message}"):
             read(path, content)
-    with pytest.raises(RunError, match="cannot be read"):
+    with pytest.raises(DiskError, match=r"none\.json: No such file"):
         read_versioned(tmp_path / "none.json", 3, lambda old: old)

@@ -18,6 +18,10 @@ class ConfigError(ContigError):
     """The name or the value of an option is invalid."""
 
 
+class DiskError(ContigError, OSError):
+    """A file cannot be written or read: a full disk, a missing permission."""
+
+
 class RunError(ContigError):
     """A run folder is missing, incomplete or does not support the request."""
 

@@ -1,32 +1,95 @@
-"""Atomic writes: a reader never sees an incomplete file."""
+"""Files that are written whole or not at all, and what the operating system says about the others."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from contig.errors import DiskError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
+
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that replaces ``path`` when the block ends without an error."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    part = Path(name)
-    try:
-        yield part
-        part.chmod(0o644)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """Yield a temporary path that replaces ``path`` when the block ends without an error.
+
+    ``durable`` files survive a power cut: they are on the disk before they get their name. Where the disk is
+    full or may not be written to, ``DiskError`` says so.
+    """
+    with disk_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+        os.close(handle)
+        part = Path(name)
+        try:
+            yield part
+            part.chmod(0o644)
+            if durable:
+                _sync(part)
+            part.replace(path)
+            if durable:
+                _sync(path.parent)
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
-def write_json(path: Path, content: Any) -> None:
+def is_leftover(path: Path) -> bool:
+    """Return whether a file is a temporary one of ``replacing``, left behind by a killed process."""
+    stem = path.name[1:].removesuffix(path.suffix)
+    original, dot, random = stem.rpartition(".")
+    return path.name.startswith(".") and bool(dot) and len(random) == 8 and original.endswith(path.suffix)
+
+
+def write_json(path: Path, content: Any, *, durable: bool = False) -> None:
     """Write ``content`` as JSON, atomically."""
-    with replacing(path) as part:
+    with replacing(path, durable=durable) as part:
         part.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn what the operating system refuses into a ``DiskError`` that names the path and the cure."""
+    try:
+        yield
+    except DiskError:
+        raise
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise disk_error(error, path) from error
+
+
+def disk_error(error: OSError, path: object) -> DiskError:
+    """Describe what the operating system refuses."""
+    cure = "check the path."
+    if error.errno in FULL:
+        cure = "free some space there, or choose another folder."
+    elif error.errno == errno.EFBIG:
+        cure = "raise the limit of file sizes (ulimit -f), or choose another disk."
+    elif error.errno in FORBIDDEN:
+        cure = "choose another path, or change its permissions."
+    return DiskError(f"{path}: {error.strerror or error}; {cure}")
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk; not every system has folders to open."""
+    try:
+        handle = os.open(path, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno in (*FULL, errno.EIO):
+            raise
+    finally:
+        os.close(handle)

@@ -16,6 +16,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from contig.errors import RunError
+from contig.files import disk_error
 
 T = TypeVar("T")
 Json = dict[str, Any]
@@ -87,7 +88,9 @@ def read_versioned(path: Path, version: int, upgrade: Callable[[Json], Json]) ->
     """Read a JSON file; ``upgrade`` converts content of an older version, or of none, to the present one."""
     try:
         content = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise disk_error(error, path) from error
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path} cannot be read ({error}); the file is damaged.") from error
     if not isinstance(content, dict):
         raise RunError(f"{path} must hold a JSON object, not {_kind_of(content)}; the file is damaged.")

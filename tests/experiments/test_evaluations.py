@@ -13,6 +13,7 @@ from contig.experiments import evaluations as module
 from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job
 from contig.experiments.recipes import Recipe
+from contig.runs.folder import RunFolder
 
 
 class FakeRun:
@@ -23,7 +24,7 @@ class FakeRun:
         def evaluate(*given: Any, **named: Any) -> Any:
             return SimpleNamespace(as_dict=lambda: {"called": [str(folder), device, *given, named]})
 
-        return SimpleNamespace(evaluate=evaluate)
+        return SimpleNamespace(evaluate=evaluate, folder=RunFolder(folder))
 
 
 def test_each_is_stored_by_its_task_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.trained import TINY
+from support.trained import TINY, renew_checksums
 
 from contig.data.events import EventStream
-from contig.errors import RunError
+from contig.errors import DiskError, RunError
 from contig.numerics import VERSION
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
@@ -61,15 +62,15 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
     folder = RunFolder(tmp_path)
     folder.save("x.pt", {"a": torch.tensor([1.5])})
 
-    def fail(content: Any, path: Path) -> None:
-        path.write_bytes(b"half")
-        raise OSError("no space left")
+    def fail(content: Any, file: Any) -> None:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(torch, "save", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(DiskError, match=r"x\.pt: No space left on device; free some space"):
         folder.save("x.pt", {"a": torch.tensor([2.5])})
     assert folder.load("x.pt")["a"].item() == 1.5
-    assert [path.name for path in tmp_path.iterdir()] == ["x.pt"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["checksums.json", "x.pt"]
 
 
 def test_resuming_keeps_the_rest_of_the_config_file(copy: Path) -> None:
@@ -87,6 +88,7 @@ def test_resuming_with_other_numerics_warns(copy: Path, caplog: pytest.LogCaptur
     folder.reopen(folder.config())
     assert caplog.text == ""
     path.write_text(json.dumps({**content, "numerics": VERSION + 1}))
+    renew_checksums(copy)
     folder.reopen(folder.config())
     assert f"started with version {VERSION + 1} of the numerics" in caplog.text
     assert json.loads(path.read_text())["numerics"] == VERSION + 1
@@ -111,10 +113,79 @@ def test_missing_results_say_how_to_get_them(missing: tuple[str, ...], copy: Pat
         assert Run.open(copy).evaluate().result == Run.open(copy).metrics.result
 
 
+FILES = [
+    "config.json",
+    "metrics.json",
+    "best.pt",
+    "serving.pt",
+    "checkpoint.pt",
+    *(f"stream/{name}.npy" for name in ("src", "dst", "t", "ids", "is_dst")),
+    "stream/origin.txt",
+]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_one_changed_bit_is_noticed(name: str, copy: Path) -> None:
+    data = bytearray((copy / name).read_bytes())
+    data[-3] ^= 4
+    (copy / name).write_bytes(data)
+    with pytest.raises(RunError, match=rf"{name} is damaged: it does not match its checksum"):
+        use_everything(copy)
+
+
+def use_everything(path: Path) -> None:
+    run = Run.open(path)
+    run.evaluate()
+    assert run.metrics.parameters > 0
+    resume(path)
+
+
+@pytest.mark.parametrize("name", ["stream/is_dst.npy", "checksums.json"])
+def test_a_missing_file_is_noticed(name: str, copy: Path) -> None:
+    (copy / name).unlink()
+    for use in (Run.open, resume):
+        with pytest.raises(RunError, match=rf"{name} is missing; the run is damaged"):
+            use(copy)
+
+
+def test_a_file_that_was_not_written_by_the_run_is_noticed(copy: Path) -> None:
+    checksums = json.loads((copy / "checksums.json").read_text())
+    del checksums["files"]["serving.pt"]
+    (copy / "checksums.json").write_text(json.dumps(checksums))
+    with pytest.raises(RunError, match=r"serving\.pt is not a file of this run"):
+        Run.open(copy)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"schema": 1}', '{"schema": 1, "files": {"config.json": 3}}']
+)
+def test_damaged_checksums(text: str, copy: Path) -> None:
+    (copy / "checksums.json").write_text(text)
+    for use in (Run.open, resume):
+        with pytest.raises(RunError, match=r"checksums\.json"):
+            use(copy)
+
+
+def without_checksums(copy: Path) -> None:
+    """Turn a run into one of a version without checksums."""
+    (copy / "checksums.json").unlink()
+    content = json.loads((copy / "config.json").read_text())
+    del content["checksums"]
+    (copy / "config.json").write_text(json.dumps(content))
+
+
+def test_runs_without_checksums_are_opened_and_resumed(run: Run, copy: Path) -> None:
+    without_checksums(copy)
+    assert Run.open(copy).evaluate().result == run.evaluate().result
+    assert resume(copy, epochs=2).metrics.best_epoch > 0
+    assert not (copy / "checksums.json").exists()
+
+
 @pytest.mark.parametrize("column", ["src", "dst", "t"])
-def test_changed_events_are_noticed(column: str, copy: Path) -> None:
+def test_changed_events_of_runs_without_checksums_are_noticed(column: str, copy: Path) -> None:
+    without_checksums(copy)
     values = np.load(copy / "stream" / f"{column}.npy")
-    values[-1] -= 1
+    values[-1] = values[-1] + 1 if column == "t" else values[values != values[-1]][0]
     np.save(copy / "stream" / f"{column}.npy", values)
     for use in (Run.open, resume):
         with pytest.raises(
@@ -142,6 +213,7 @@ def test_damaged_tensors(name: str, damage: str, copy: Path) -> None:
     whole = (copy / name).read_bytes()
     damaged = {"cut": whole[: len(whole) // 2], "garbage": b"garbage" * 99, "empty": b""}
     (copy / name).write_bytes(damaged[damage])
+    renew_checksums(copy)
     use = resume if name == "checkpoint.pt" else lambda path: Run.open(path).evaluate()
     with pytest.raises(RunError, match=rf"{name} cannot be read.*damaged"):
         use(copy)
@@ -153,6 +225,7 @@ def test_damaged_tensors(name: str, damage: str, copy: Path) -> None:
 )
 def test_damaged_configs(text: str, copy: Path) -> None:
     (copy / "config.json").write_text(text)
+    renew_checksums(copy)
     with pytest.raises(RunError, match=r"config\.json"):
         Run.open(copy)
 
@@ -161,6 +234,7 @@ def test_a_config_with_an_unknown_option(copy: Path) -> None:
     content = json.loads((copy / "config.json").read_text())
     content["options"]["dimm"] = 3
     (copy / "config.json").write_text(json.dumps(content))
+    renew_checksums(copy)
     with pytest.raises(RunError, match=r"config\.json.*dimm.*Did you mean 'dim'"):
         Run.open(copy)
 
@@ -169,6 +243,7 @@ def test_weights_that_do_not_fit_the_config(copy: Path) -> None:
     content = json.loads((copy / "config.json").read_text())
     content["options"]["dim"] = 12
     (copy / "config.json").write_text(json.dumps(content))
+    renew_checksums(copy)
     with pytest.raises(RunError, match=r"serving\.pt does not fit config\.json"):
         Run.open(copy)
 
@@ -181,11 +256,73 @@ def test_damaged_streams(column: str, damage: str, copy: Path) -> None:
     path.unlink()
     if damage != "missing":
         path.write_bytes(b"" if damage == "empty" else whole[:-9])
+    renew_checksums(copy)
     with pytest.raises(RunError, match=r"stream.*damaged"):
         Run.open(copy)
 
 
+@pytest.mark.parametrize(
+    ("column", "change"),
+    [
+        ("src", lambda x: x + 400),
+        ("dst", lambda x: -x),
+        ("src", lambda x: x.astype(np.int32)),
+        ("t", lambda x: x[::-1]),
+        ("t", lambda x: np.where(x == x[-1], np.nan, x.astype(float))),
+        ("is_dst", lambda x: x[:-1]),
+        ("is_dst", lambda x: x.astype(np.int8)),
+        ("ids", lambda x: x.astype(float)),
+    ],
+)
+def test_columns_of_another_type_or_range(column: str, change: Any, copy: Path) -> None:
+    path = copy / "stream" / f"{column}.npy"
+    np.save(path, change(np.load(path)))
+    renew_checksums(copy)
+    for use in (Run.open, resume):
+        with pytest.raises(RunError, match=rf"stream cannot be read.*{column}"):
+            use(copy)
+
+
+CHANGES: list[tuple[str, list[Any], Any]] = [
+    ("serving.pt", ["schema"], 99),
+    ("serving.pt", ["weights"], None),
+    ("serving.pt", ["weights", "extra"], torch.zeros(2)),
+    ("serving.pt", ["state", "position"], 401),
+    ("serving.pt", ["state", "position"], "7"),
+    ("serving.pt", ["state", "rows", "last"], torch.full((32,), 400)),
+    ("serving.pt", ["state", "rows", "last"], torch.full((32,), -2)),
+    ("serving.pt", ["state", "rows", "last"], torch.zeros(32)),
+    ("serving.pt", ["state", "rows", "h"], torch.zeros(31, 8)),
+    ("checkpoint.pt", ["optimizer"], None),
+    ("checkpoint.pt", ["optimizer", "mean"], torch.zeros(3)),
+    ("checkpoint.pt", ["generators", "torch"], torch.zeros(3, dtype=torch.uint8)),
+    ("checkpoint.pt", ["generators", "negatives"], None),
+    ("checkpoint.pt", ["progress", "epoch"], -1),
+    ("checkpoint.pt", ["progress", "epoch"], 7),
+    ("checkpoint.pt", ["progress", "step"], 10**6),
+    ("checkpoint.pt", ["progress", "best_ap"], float("nan")),
+    ("checkpoint.pt", ["progress", "log"], [{"epoch": "1"}]),
+    ("checkpoint.pt", ["progress", "more"], 1),
+    ("checkpoint.pt", ["state", "rows"], []),
+]
+
+
+@pytest.mark.parametrize(("name", "keys", "value"), CHANGES)
+def test_values_of_another_type_shape_or_range(name: str, keys: list[Any], value: Any, copy: Path) -> None:
+    content = torch.load(copy / name, weights_only=True)
+    inner = content
+    for key in keys[:-1]:
+        inner = inner[key]
+    inner[keys[-1]] = value
+    torch.save(content, copy / name)
+    renew_checksums(copy)
+    use = resume if name == "checkpoint.pt" else Run.open
+    with pytest.raises(RunError, match=name):
+        use(copy)
+
+
 def test_columns_of_unequal_length(copy: Path) -> None:
     shutil.copy(copy / "stream" / "ids.npy", copy / "stream" / "dst.npy")
+    renew_checksums(copy)
     with pytest.raises(RunError, match="differ in length"):
         Run.open(copy)

@@ -13,6 +13,7 @@ import torch
 
 from contig.data.events import EventStream
 from contig.data.synthetic import synthetic
+from contig.runs.checksums import FILE, Checksums, sha256
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
 from contig.training import loop
@@ -55,6 +56,13 @@ def fast_training() -> Iterator[None]:
 def train_tiny(stream: EventStream, out: Path, **settings: Any) -> Run:
     """Train one epoch of ``TINY``, or whatever ``settings`` change about it."""
     return fit(stream, out=out, show=False, **{"epochs": 1, **TINY, **settings})
+
+
+def renew_checksums(folder: Path) -> None:
+    """Make the checksums of a run those of its files, as if it had been written like this."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path.name not in (FILE, "curve.png")]
+    (folder / FILE).unlink()
+    Checksums(folder).record({str(path.relative_to(folder)): sha256(path) for path in files})
 
 
 # -- comparing runs -----------------------------------------------------------------------------------------

@@ -264,11 +264,11 @@ def after_the_first_best_epoch_was_saved(patch: pytest.MonkeyPatch) -> None:
 def while_writing_a_checkpoint(patch: pytest.MonkeyPatch) -> None:
     write, writes = torch.save, 0
 
-    def half_written(content: Any, path: Path) -> None:
+    def half_written(content: Any, path: Any) -> None:
         nonlocal writes
         writes += 1
         if writes == 4:
-            path.write_bytes(b"half of it")
+            path.write(b"half of it")
             raise Crash
         write(content, path)
 
@@ -360,7 +360,7 @@ def test_resuming_every_model(model: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_half_written_files_are_removed(tmp_path: Path, stream: EventStream) -> None:
     train(stream, tmp_path / "run", epochs=1)
-    half = tmp_path / "run" / ".checkpoint.pt.x1y2.pt"
+    half = tmp_path / "run" / ".checkpoint.pt.x1y2z3w4.pt"
     half.write_bytes(b"half of it")
     resume(tmp_path / "run", show=False)
     assert not half.exists()
@@ -419,7 +419,8 @@ def killed(content, path):
     global writes
     writes += 1
     if writes == {writes}:
-        path.write_bytes(b"half of it")
+        path.write(b"half of it")
+        path.flush()
         os.kill(os.getpid(), signal.SIGKILL)
     write(content, path)
 

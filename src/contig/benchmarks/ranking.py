@@ -119,7 +119,7 @@ class Trained:
         train, device = run.config.train, run.history.device
         split = chronological_split(run.stream, holdout=train.holdout, seed=train.split_seed)
         state = NodeState(run.model.blank(), run.stream.num_nodes, device)
-        state.restore(run.folder.load("best.pt")["state"])
+        run.folder.restore("best.pt", None, state, len(run.stream))
         size, label = train.batch_size, f"{run.config.model} ({run.path.name})"
         return cls(label, run.model, state, run.history, run.stream, split.test, size)
 

@@ -163,10 +163,17 @@ class EventStream:
             if column is None:
                 digest.update(b"-")
             else:
-                kind = np.float64 if column.dtype.kind == "f" or column is self.t else np.int64
+                # Whole times may be floats in another format.
+                as_float = column.dtype.kind == "f" or (column is self.t and _fits_float(column))
+                kind = np.float64 if as_float else np.int64
                 for row in range(0, len(column), HASHED_ROWS):
                     digest.update(column[row : row + HASHED_ROWS].astype(kind).tobytes())
         return digest.hexdigest()
+
+
+def _fits_float(integers: Array) -> bool:
+    """Return whether float64 holds these integers exactly, whatever others there are in their range."""
+    return not len(integers) or (int(integers.min()) > -(2**53) and int(integers.max()) < 2**53)
 
 
 def _same(a: Array | None, b: Array | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,17 +14,17 @@ from contig.errors import DataError
 from contig.files import replacing
 
 
-def save_stream(stream: EventStream, folder: Path) -> None:
-    """Save a stream as ``.npy`` files that ``load_stream`` maps into memory."""
+def save_stream(stream: EventStream, folder: Path, *, durable: bool = False) -> None:
+    """Save a stream as ``.npy`` files that ``load_stream`` maps; ``durable`` is that of ``replacing``."""
     columns = {name: getattr(stream, name) for name in COLUMNS}
     for name, array in {**columns, "ids": stream.ids.labels, "is_dst": stream.ids.is_dst}.items():
         path = folder / f"{name}.npy"
         if array is None:
             path.unlink(missing_ok=True)  # of another stream saved here before
             continue
-        with replacing(path) as part:
-            np.save(part, array)
-    with replacing(folder / "origin.txt") as part:
+        with replacing(path, durable=durable) as part, part.open("wb") as file:
+            np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+    with replacing(folder / "origin.txt", durable=durable) as part:
         part.write_text(stream.origin, "utf-8")
 
 
@@ -31,14 +32,14 @@ def load_stream(folder: Path) -> EventStream:
     """Open a saved stream; its columns are read from disk as they are used."""
 
     def column(name: str) -> Array:
-        array: Array = np.load(folder / f"{name}.npy", mmap_mode="r")
+        array: Array = np.lib.format.open_memmap(folder / f"{name}.npy", mode="r")
         return array
 
     def optional(name: str) -> Array | None:
         return column(name) if (folder / f"{name}.npy").exists() else None
 
     try:
-        return EventStream(
+        stream = EventStream(
             src=column("src"),
             dst=column("dst"),
             t=column("t"),
@@ -48,7 +49,40 @@ def load_stream(folder: Path) -> EventStream:
             node_features=optional("node_features"),
             origin=(folder / "origin.txt").read_text("utf-8"),
         )
-    except (OSError, EOFError, ValueError) as error:
-        raise DataError(
-            f"{folder} does not hold a complete saved stream ({error}); save it again."
-        ) from error
+        problem = next(_problems(stream), None)
+    except Exception as error:  # numpy raises whatever its parser of a damaged header raises
+        problem = str(error) or type(error).__name__
+    if problem is not None:
+        raise DataError(f"{folder} does not hold a complete saved stream ({problem}); save it again.")
+    return stream
+
+
+def _problems(stream: EventStream) -> Iterator[str]:
+    """Yield what is wrong with the columns of a saved stream."""
+    events, nodes, is_dst = len(stream.src), len(stream.ids.labels), stream.ids.is_dst
+    columns = {
+        "src": "i8",
+        "dst": "i8",
+        "t": "i8 f8",
+        "label": "i8",
+        "edge_features": "f4",
+        "node_features": "f4",
+    }
+    for name, kinds in columns.items():
+        array: Array | None = getattr(stream, name)
+        if array is None:
+            continue
+        rows = nodes if name == "node_features" else events
+        if array.dtype.str[1:] not in kinds.split() or array.ndim != 1 + ("features" in name):
+            yield f"{name} holds {array.dtype} values of shape {array.shape}"
+        elif len(array) != rows:
+            yield f"{name} has {len(array):,} rows, not {rows:,}: columns differ in length"
+    if stream.ids.labels.dtype.kind not in "iU" or stream.ids.labels.ndim != 1:
+        yield f"ids holds {stream.ids.labels.dtype} values"
+    if is_dst is not None and (is_dst.dtype != np.bool_ or is_dst.shape != (nodes,)):
+        yield f"is_dst holds {is_dst.dtype} values of shape {is_dst.shape}"
+    for name, array in {"src": stream.src, "dst": stream.dst}.items():
+        if events and not (int(array.min()) >= 0 and int(array.max()) < nodes):
+            yield f"{name} is not in 0..{nodes:,}"
+    if not np.isfinite(stream.t).all() or np.any(stream.t[1:] < stream.t[:-1]):
+        yield "t decreases or is not finite"

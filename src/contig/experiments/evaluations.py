@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from contig.experiments.jobs import Job
-from contig.files import write_json
 from contig.runs.run import Run
 
 
@@ -43,7 +42,7 @@ class Evaluation:
     def run(self, device: str) -> None:
         """Evaluate the run and store the result."""
         run = Run.open(self.job.folder, device)
-        write_json(self.file, run.evaluate(self.task, **self.options).as_dict())
+        run.folder.save_evaluation(self._stem, run.evaluate(self.task, **self.options).as_dict())
 
     def outcome(self) -> str:
         return "evaluated"

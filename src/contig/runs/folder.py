@@ -6,11 +6,18 @@
 - ``best.pt``: weights and state of the best epoch, after validation
 - ``serving.pt``: weights and state after the whole stream
 - ``metrics.json``, ``curve.png``: the result
+- ``checksums.json``: the checksums of all these files but the figure
+
+One process at a time writes to the folder (``locked``); any number may read.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +26,17 @@ import torch
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
-from contig.files import replacing, write_json
+from contig.files import disk_error, is_leftover, replacing
+from contig.locks import locked
+from contig.models import Model, NodeState
 from contig.numerics import VERSION
+from contig.runs.checksums import FILE as CHECKSUMS
+from contig.runs.checksums import Checksums, sha256
 from contig.runs.config import RunConfig
 from contig.runs.manifest import RunManifest, read_manifest
 from contig.runs.metrics import RunMetrics, read_metrics
+from contig.runs.saved_model import SCHEMA, restore_model
+from contig.runs.writer import save_tensors
 
 log = logging.getLogger("contig")
 
@@ -33,6 +46,7 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.checksums = Checksums(self.path)
 
     def has(self, name: str) -> bool:
         return (self.path / name).exists()
@@ -49,30 +63,41 @@ class RunFolder:
         if self.path.exists() and not self.path.is_dir():
             raise RunError(f"{self.path} is a file; choose a folder.")
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing to this folder, and remove what a killed one left behind."""
+        with locked(self.path):
+            for folder in (self.path, self.path / "stream", self.path / "evaluations"):
+                for path in filter(is_leftover, folder.glob(".*")):
+                    path.unlink(missing_ok=True)
+            yield
+
     def create(self, stream: EventStream, config: RunConfig) -> None:
         """Start a run here."""
         self.must_be_free()
-        save_stream(stream, self.path / "stream")
-        write_json(self.path / "config.json", RunManifest.of(stream, config).as_dict())
+        (self.path / CHECKSUMS).unlink(missing_ok=True)  # of a run that was killed while it was created
+        save_stream(stream, self.path / "stream", durable=True)
+        columns = [*(self.path / "stream").glob("[!.]*.npy"), self.path / "stream" / "origin.txt"]
+        self.checksums.record({f"stream/{path.name}": sha256(path) for path in columns})
+        self._write_json("config.json", replace(RunManifest.of(stream, config), checksums=True).as_dict())
 
     def reopen(self, config: RunConfig) -> None:
         """Resume the run, possibly under a changed config."""
-        for part in self.path.glob(".*.pt"):  # partly written when the run was killed
-            part.unlink()
         manifest = self.manifest()
         if manifest.numerics not in (None, VERSION):
             log.warning(
                 f"{self.path} was started with version {manifest.numerics} of the numerics, and this is "
                 f"version {VERSION}: compare its results with neither."
             )
-        write_json(self.path / "config.json", manifest.with_config(config).as_dict())
+        self._write_json("config.json", manifest.with_config(config).as_dict())
 
     def remove_results(self) -> None:
         """Remove the results of an earlier end, which do not fit a training that continues."""
-        for name in ("metrics.json", "serving.pt"):
+        evaluations = [f"evaluations/{path.name}" for path in (self.path / "evaluations").glob("*.json")]
+        removed = ["metrics.json", "serving.pt", *evaluations]
+        for name in removed:
             (self.path / name).unlink(missing_ok=True)
-        for evaluation in (self.path / "evaluations").glob("*.json"):
-            evaluation.unlink()
+        self.checksums.forget(removed)
 
     # -- the files -------------------------------------------------------------------------------
 
@@ -85,7 +110,15 @@ class RunFolder:
                 f"{self.path} is not a run: it has no config.json.{hint} Train one with "
                 f"'contig train DATA --out {self.path}'."
             )
-        return read_manifest(self.path / "config.json")
+        if self.checksums.exist:
+            self.checksums.verify("config.json")
+            return read_manifest(self.path / "config.json")
+        manifest = read_manifest(self.path / "config.json")
+        if manifest.checksums:
+            raise RunError(
+                f"{self.path / CHECKSUMS} is missing; the run is damaged. Restore it, or train again."
+            )
+        return manifest
 
     def config(self) -> RunConfig:
         """Read the config of the run."""
@@ -100,22 +133,42 @@ class RunFolder:
         """Read ``metrics.json``."""
         if not self.has("metrics.json"):
             raise self._unfinished("metrics.json")
+        self._verify("metrics.json")
         return read_metrics(self.path / "metrics.json")
 
     def save_metrics(self, metrics: RunMetrics) -> None:
         """Write ``metrics.json``."""
-        write_json(self.path / "metrics.json", metrics.as_dict())
+        self._write_json("metrics.json", metrics.as_dict())
+
+    def save_evaluation(self, name: str, content: dict[str, Any]) -> None:
+        """Write ``evaluations/NAME.json``."""
+        self._write_json(f"evaluations/{name}.json", content)
+
+    def _write_json(self, name: str, content: dict[str, Any]) -> None:
+        with self._replacing(name) as part:
+            part.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+    @contextmanager
+    def _replacing(self, name: str) -> Iterator[Path]:
+        """Yield a temporary path that replaces a file; a run of an older version gets no checksums."""
+        old = self.has("config.json") and not self.checksums.exist
+        with replacing(self.path / name, durable=True) if old else self.checksums.replacing(name) as part:
+            yield part
+
+    def _verify(self, name: str) -> None:
+        if self.checksums.exist:
+            self.checksums.verify(name)
 
     def stream(self) -> EventStream:
         """Load the events of the run."""
+        verified = self.checksums.exist
+        for name in self.checksums.names("stream/") if verified else ():
+            self.checksums.verify(name)
         try:
             stream = load_stream(self.path / "stream")
-            complete = len(stream.src) == len(stream.dst) == len(stream.t)
-        except (ContigError, EOFError, TypeError) as error:
+        except ContigError as error:
             raise RunError(f"{self.path}/stream cannot be read ({error}); the run is damaged.") from error
-        if not complete:
-            raise RunError(f"{self.path}/stream: its columns differ in length; the run is damaged.")
-        if stream.fingerprint() != self.manifest().data.fingerprint:
+        if not verified and stream.fingerprint() != self.manifest().data.fingerprint:
             raise RunError(
                 f"{self.path}/stream does not hold the events that the run was trained on (the fingerprint "
                 f"in config.json differs). Restore the folder, or train again on {stream.origin}."
@@ -134,19 +187,41 @@ class RunFolder:
 
     def save(self, name: str, content: dict[str, Any]) -> None:
         """Write tensors and plain values, completely or not at all."""
-        with replacing(self.path / name) as part:
-            torch.save(content, part)
+        with self._replacing(name) as part:
+            save_tensors({"schema": SCHEMA, **content}, part)
 
     def load(self, name: str) -> dict[str, Any]:
         """Read tensors and plain values to the CPU."""
         path = self.path / name
+        if not path.exists():
+            raise self._unfinished(name)
+        self._verify(name)
         try:
-            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-        except FileNotFoundError:
-            raise self._unfinished(name) from None
+            content = torch.load(path, map_location="cpu", weights_only=True)
+        except PermissionError as error:
+            raise disk_error(error, path) from error
         except Exception as error:  # unpickling a damaged file can raise anything
             reason = str(error).partition("\n")[0]
             raise RunError(f"{path} cannot be read ({reason}); the file is damaged.") from error
+        if not isinstance(content, dict):
+            raise RunError(
+                f"{path} must hold named values, not a {type(content).__name__}; the file is damaged."
+            )
+        if (found := content.pop("schema", SCHEMA)) != SCHEMA:
+            raise RunError(
+                f"{path}: schema is {found!r}, but this version of contig reads {SCHEMA}; update it."
+            )
+        return content
+
+    def restore(
+        self, name: str, model: Model | None, state: NodeState, events: int, **more: type
+    ) -> dict[str, Any]:
+        """Load weights (unless ``model`` is None) and state from a file, and return its content.
+
+        ``more`` are the types of the other values in it.
+        """
+        content = self.load(name)
+        restore_model(content, model, state, events, self.path / name, **more)
         return content
 
     def _unfinished(self, name: str) -> RunError:

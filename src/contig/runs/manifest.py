@@ -29,6 +29,7 @@ class RunManifest(Record):
 
     contig: str
     numerics: int | None = None  # older files do not have it
+    checksums: bool = False  # whether the files of the run have checksums
     data: TrainingData
     model: str
     options: dict[str, Any]

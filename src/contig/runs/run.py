@@ -11,7 +11,7 @@ import torch
 
 from contig.data.events import EventStream
 from contig.data.splits import chronological_split
-from contig.errors import ConfigError, RunError
+from contig.errors import ConfigError
 from contig.kernels.devices import pick_device
 from contig.models import Model, NodeState
 from contig.progress import Display
@@ -54,16 +54,10 @@ class Run(TrainedModel):
         config, stream = folder.config(), folder.stream()
         finished = folder.has("serving.pt") or not folder.has("best.pt")
         name = "serving.pt" if finished else "best.pt"
-        saved = folder.load(name)
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
             model = build_model(config, stream).to(on)
         state = NodeState(model.blank(), stream.num_nodes, on, on_host=config.train.graph_on_host(on))
-        try:
-            model.load_state_dict(saved["weights"])
-            state.restore(saved["state"])
-        except (RuntimeError, KeyError) as error:
-            reason = str(error).partition("\n")[0]
-            raise RunError(f"{path}: {name} does not fit config.json ({reason}).") from error
+        saved = folder.restore(name, model, state, len(stream), **({} if finished else {"epoch": int}))
         model.eval()
         run = cls(folder, config, stream, model, state)
         if not finished:
@@ -139,7 +133,7 @@ class Run(TrainedModel):
         split = chronological_split(self.stream, holdout=train.holdout, seed=train.split_seed)
         data = PreparedStream(self.stream, split, self.history, self.state.device)
         state = NodeState(self.state.blank, self.stream.num_nodes, data.device, on_host=self.state.on_host)
-        state.restore(self.folder.load("best.pt")["state"])
+        self.folder.restore("best.pt", None, state, len(self.stream))
         with Display(show) as display:
             result = chosen.measure(EvaluationContext(self.model, state, data, size, display.bar))
         return Evaluation(facts=run_facts(self.config, self.stream, data.device, size), result=result)

@@ -19,6 +19,7 @@ from contig.progress import Display
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
+from contig.training import loop
 from contig.training.advice import before_training
 from contig.training.interruption import Interrupted
 from contig.training.loop import train, training_is_over
@@ -57,17 +58,19 @@ def fit(
     chosen = pick_device(device)
     folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{name}-"))
     folder.must_be_free()
-    stream = _read(data, reading)
-    display = Display(show)
-    memory = PeakMeter(chosen)
-    with torch.random.fork_rng(devices=_cuda_devices(chosen)):
-        session = Session(prepare(stream, config, chosen), config)
-        writer = _tensorboard(folder) if tensorboard else None
-        folder.create(stream, config)
-        if session.model.learns:
-            for line in before_training(session):
-                display.line(line)
-        return train(session, folder, display, memory, writer)
+    with folder.locked():
+        folder.must_be_free()
+        stream = _read(data, reading)
+        display = Display(show)
+        memory = PeakMeter(chosen)
+        with torch.random.fork_rng(devices=_cuda_devices(chosen)):
+            session = Session(prepare(stream, config, chosen), config)
+            writer = _tensorboard(folder) if tensorboard else None
+            folder.create(stream, config)
+            if session.model.learns:
+                for line in before_training(session):
+                    display.line(line)
+            return train(session, folder, display, memory, writer)
 
 
 def _read(data: Any, reading: ReadOptions) -> EventStream:
@@ -100,23 +103,27 @@ def resume(
             f"{fixed[0]} cannot change when a run is resumed; only {', '.join(RESUMABLE)} can. "
             "Train a new run instead."
         )
-    config = folder.config().with_train(**more)
-    chosen = pick_device(device)
-    memory = PeakMeter(chosen)
-    with torch.random.fork_rng(devices=_cuda_devices(chosen)):
-        session = Session(prepare(folder.stream(), config, chosen), config)
-        if folder.has("checkpoint.pt"):
-            session.restore(folder.load("checkpoint.pt"))
-        if "epochs" in more and training_is_over(session):  # it had run out of patience and is extended
-            session.progress.patience_from = session.progress.epoch
-        folder.reopen(config)
-        if training_is_over(session) and folder.has("metrics.json") and folder.has("serving.pt"):
-            log.warning(_why_finished(session, folder))
-            return Run.open(folder.path, chosen)
-        writer = _tensorboard(folder) if tensorboard else None
-        if not training_is_over(session):
-            folder.remove_results()
-        return train(session, folder, Display(show), memory, writer)
+    folder.config()  # refuses what is not a run before anything is written
+    with folder.locked():
+        config = folder.config().with_train(**more)
+        chosen = pick_device(device)
+        memory = PeakMeter(chosen)
+        with torch.random.fork_rng(devices=_cuda_devices(chosen)):
+            session = Session(prepare(folder.stream(), config, chosen), config)
+            if folder.has("checkpoint.pt"):
+                session.restore(folder.load("checkpoint.pt"), folder.path / "checkpoint.pt")
+            if "epochs" in more and training_is_over(session):  # it had run out of patience and is extended
+                session.progress.patience_from = session.progress.epoch
+            folder.reopen(config)
+            if training_is_over(session) and folder.has("metrics.json") and folder.has("serving.pt"):
+                log.warning(_why_finished(session, folder))
+                if session.model.learns and not folder.has("curve.png"):  # killed before it was drawn
+                    loop.draw_curve(session, folder)
+                return Run.open(folder.path, chosen)
+            writer = _tensorboard(folder) if tensorboard else None
+            if not training_is_over(session):
+                folder.remove_results()
+            return train(session, folder, Display(show), memory, writer)
 
 
 def _why_finished(session: Session, folder: RunFolder) -> str:

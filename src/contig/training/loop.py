@@ -194,9 +194,7 @@ def _finish(
 ) -> None:
     """Test the best epoch, walk a fresh state over the whole stream, and write the results."""
     data, options = session.data, session.config.train
-    best = folder.load("best.pt")
-    session.model.load_state_dict(best["weights"])
-    session.state.restore(best["state"])
+    best = folder.restore("best.pt", session.model, session.state, len(data.stream), epoch=int)
     session.progress.best_epoch = best["epoch"]  # a kill may have come between this file and the checkpoint
     context = EvaluationContext(session.model, session.state, data, options.batch_size)
     negatives = draw_negatives(data.stream, data.split, data.split.test)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
-from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +14,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from contig.data.negatives import Negatives
 from contig.models import EventBatch, Model
 from contig.runs.config import RunConfig, build_model
-from contig.runs.metrics import Epoch
 from contig.runs.options import TrainOptions
-from contig.schema import decode, encode
+from contig.runs.saved_model import check_tensors, restore_model
+from contig.schema import encode
 from contig.streaming.capture import has_fixed_shapes
 from contig.streaming.packing import count_nodes
 from contig.streaming.prepared import PreparedStream
@@ -25,25 +24,12 @@ from contig.streaming.schedule import Step
 from contig.streaming.walker import Walker
 from contig.tasks.link_scoring import LinkScorer, NegativePairs, score_batch
 from contig.training.optimizer import FlatAdam
+from contig.training.progress import Progress, read_generators, read_progress
 
 log = logging.getLogger("contig")
 
 COMPILING_PAYS_AFTER = 10_000  # steps
 DRAWN_AT_ONCE = 2**16  # events whose negatives are drawn in one call; bounds its memory
-
-
-@dataclass
-class Progress:
-    """How far a training has come."""
-
-    epoch: int = 0  # finished epochs
-    step: int = 0  # finished steps of the current epoch
-    loss: float = 0.0  # summed over those steps
-    train_seconds: float = 0.0  # spent on them, before an interruption too
-    best_ap: float = -math.inf
-    best_epoch: int = 0  # counted from 1; 0 before the first has finished
-    patience_from: int = 0  # the epoch in which training was last extended
-    log: list[Epoch] = field(default_factory=list)  # the finished epochs
 
 
 class Session:
@@ -154,16 +140,17 @@ class Session:
         """Return the generator's state; within an epoch, the one before its draw, to repeat the draw."""
         return self._generator_before_draw if self.progress.step else self.negatives.generator.get_state()
 
-    def restore(self, saved: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
+    def restore(self, saved: dict[str, Any], path: Path = Path("checkpoint.pt")) -> None:
+        """Continue from a snapshot; raise ``RunError`` if it does not fit. ``path`` names it in messages."""
         on_gpu = self.data.device.type == "cuda"
-        self.model.load_state_dict(saved["weights"])
+        parts = {"generators": dict, "progress": dict}
+        restore_model(saved, self.model, self.state, len(self.data.stream), path, **parts)
         if self.optimizer is not None:
+            check_tensors(self.optimizer.state_dict(), saved.get("optimizer"), path, "optimizer")
             self.optimizer.load_state_dict(saved["optimizer"])
-        self.state.restore(saved["state"])
-        epochs = [decode(Epoch, row, "checkpoint.pt") for row in saved["progress"]["log"]]
-        self.progress, self._drawn = Progress(**{**saved["progress"], "log": epochs}), False
-        generators = saved["generators"]
+        self.progress = read_progress(saved["progress"], len(self.steps), path)
+        self._drawn = False
+        generators = read_generators(saved["generators"], path)
         torch.set_rng_state(generators["torch"].cpu())
         if on_gpu != (generators["cuda"] is not None):
             log.warning("The run moves to another kind of device and continues with other random numbers.")

@@ -1,0 +1,101 @@
+"""Locks on folders: one process at a time writes to a run, and a lock ends with its process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from contig.errors import RunError
+from contig.files import disk_errors
+
+with suppress(ImportError):  # Windows: two processes that write to one folder are on their own
+    import fcntl
+
+log = logging.getLogger("contig")
+
+LOCK = ".lock"
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold the lock of a folder, which is created if need be; raise ``RunError`` if another process has it.
+
+    ``wait`` waits for that process instead. A folder that is still empty at the end is removed if it was
+    created for the lock.
+    """
+    new = not folder.exists()
+    file = _acquire(folder, wait)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            (folder / LOCK).unlink()
+        file.close()
+        if new:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def _acquire(folder: Path, wait: bool) -> IO[str]:
+    while True:
+        with disk_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            file = (folder / LOCK).open("a+")
+        try:
+            _lock(file, folder, wait)
+            if _is_current(file, folder / LOCK):
+                _sign(file)
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # it was removed by the process that had it
+
+
+def _lock(file: IO[str], folder: Path, wait: bool) -> None:
+    if "fcntl" not in sys.modules:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if not wait:
+            raise RunError(
+                f"{folder} is in use by {_holder(file)}. Wait until that has ended, or choose another folder."
+            ) from None
+        log.info("waiting for %s, which uses %s", _holder(file), folder)
+        fcntl.flock(file, fcntl.LOCK_EX)
+    except OSError as error:
+        log.debug("%s has no locks: %s", folder, error)  # some network file systems
+
+
+def _is_current(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _sign(file: IO[str]) -> None:
+    """Say who holds the lock."""
+    with suppress(OSError):  # a full disk: the lock holds without its text
+        file.truncate(0)
+        file.write(
+            json.dumps({"pid": os.getpid(), "started": f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %z}"})
+        )
+        file.flush()
+
+
+def _holder(file: IO[str]) -> str:
+    try:
+        file.seek(0)
+        holder = json.loads(file.read())
+        return f"process {int(holder['pid'])} since {str(holder['started'])[:40]}"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "another process"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from contig.errors import RunError
+from contig.locks import LOCK, locked
+
+HOLDER = """
+import sys
+from pathlib import Path
+from contig.locks import locked
+with locked(Path(sys.argv[1]), wait="wait" in sys.argv):
+    print("locked", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def hold(folder: Path, *more: str) -> subprocess.Popen[str]:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-c", HOLDER, str(folder), *more], **pipes)  # type: ignore[call-overload]
+
+
+def test_a_second_process_is_refused_with_the_first_ones_pid(tmp_path: Path) -> None:
+    with hold(tmp_path) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "locked\n"
+        with pytest.raises(RunError, match=rf"in use by process {first.pid} since 20\d\d-"), locked(tmp_path):
+            pass
+        first.communicate("\n")
+    with locked(tmp_path):
+        assert str(os.getpid()) in (tmp_path / LOCK).read_text()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    with hold(tmp_path) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "locked\n"
+        first.send_signal(signal.SIGKILL)
+    with locked(tmp_path):
+        pass
+
+
+def test_waiting_gets_the_lock_when_the_first_process_ends(tmp_path: Path) -> None:
+    with hold(tmp_path) as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == "locked\n"
+        with hold(tmp_path, "wait") as second:
+            assert second.stdout is not None
+            with pytest.raises(RunError, match=f"process {first.pid}"), locked(tmp_path):
+                pass
+            first.communicate("\n")
+            assert second.stdout.readline() == "locked\n"
+            with pytest.raises(RunError, match=f"process {second.pid}"), locked(tmp_path):
+                pass
+            second.communicate("\n")
+
+
+def test_a_folder_created_for_nothing_is_removed(tmp_path: Path) -> None:
+    with locked(tmp_path / "new"):
+        assert (tmp_path / "new").is_dir()
+    assert not (tmp_path / "new").exists()
+    with locked(tmp_path / "kept"):
+        (tmp_path / "kept" / "file").touch()
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["file"]
