@@ -1,8 +1,9 @@
 """Typed records in JSON files: frozen dataclasses, written by one function and read by another.
 
 A field is stored under its own name, or under the one given to ``stored_as``. A field with a default is left
-out where it has that default; a NaN without one is stored as null. ``inlined`` fields are records whose keys
-stand among those of the record that holds them. Files carry the version of their schema under ``schema``.
+out where it has that default; a NaN without one is stored as null. The keys of an ``inlined`` field, itself a
+record, are stored among those of the record that holds it. Files carry the version of their schema under
+``schema``.
 """
 
 from __future__ import annotations

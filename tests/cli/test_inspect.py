@@ -47,7 +47,7 @@ def test_the_text_has_the_same_numbers(five_visits: Path) -> None:
         "features 1 per event",
         "labels 4 of class 0, 1 of class 1",
         "ids text; sources such as a, b, e; destinations such as x, y",
-        # The cuts lie between 10 and 21 (quantile 0.7 at place 2.8) and between 21 and 40 (at 3.4).
+        # The cuts are between 10 and 21 (quantile 0.7 at place 2.8) and between 21 and 40 (at 3.4).
         "training 3 7 s 4 - -",
         "validation 1 18 s 2 1 (50.0%) 1 (100.0%)",
         "test 1 37 s 2 0 (0.0%) 0 (0.0%)",

@@ -110,7 +110,7 @@ def placed(inputs: Inputs) -> Segments:
 
 
 def placement(inputs: Inputs) -> Result:
-    """The contents of the segments; where they lie in the pool is up to the implementation."""
+    """The contents of the segments; where they are in the pool is up to the implementation."""
     segments = placed(inputs)
     pieces = [
         entries[start : start + length]

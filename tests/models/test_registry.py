@@ -35,7 +35,7 @@ class NoOptions:
 
 
 class Constant(Model):
-    """Embeds every node alike."""
+    """Gives every node the same embedding."""
 
     name = "constant"
     options = NoOptions

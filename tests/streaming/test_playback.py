@@ -43,7 +43,7 @@ def test_a_playback_is_a_fresh_replay_up_to_any_time(times: list[int], size: int
 
 
 def test_going_forward_observes_each_batch_once() -> None:
-    """Only the part of a batch that lies before a requested time is observed again later."""
+    """Only the part of a batch before a requested time is observed again later."""
     model = Ledger()
     playback = Playback(model, History.from_stream(stream_at(range(9))), NODES, 3)
     for when in (1, 2, 4, 9, 9):

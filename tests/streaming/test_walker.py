@@ -138,7 +138,7 @@ def test_the_position_by_hand() -> None:
 
 
 def test_a_second_walk_continues_from_the_first() -> None:
-    """Its first batches lie inside a tie and observe nothing, so the position stays."""
+    """Its first batches are inside a tie and observe nothing, so the position stays."""
     stream = stream_at([0, 0, 1, 5, 5, 5, 6])
     walker = walker_over(stream, 1)
     walker.read_all(np.arange(3))

@@ -29,7 +29,7 @@ def rows(stream: EventStream) -> list[Event]:
 
 
 def some_times(real: bool) -> Tensor:
-    """Times among and after those of ``EVENTS``; real-valued ones lie between them too."""
+    """Times among and after those of ``EVENTS``; real-valued ones are between them too."""
     times = torch.tensor([0, 3, 4, 9, 12], dtype=torch.float64 if real else torch.int64)
     return torch.cat([times, times + 0.5]) if real else times
 

@@ -53,7 +53,7 @@ def accounts_after(stream: EventStream, batches: Sequence[Sequence[int]]) -> lis
 
 
 def batches_of(stream: EventStream, events: Sequence[int], size: int) -> list[tuple[list[int], list[int]]]:
-    """Per batch the events to read and then to observe: all that lie strictly before the next batch."""
+    """Per batch the events to read and then to observe: all that are strictly before the next batch."""
     found, waiting = [], []
     for first in range(0, len(events), size):
         batch = list(events[first : first + size])

@@ -94,7 +94,7 @@ def test_training_and_validation_labels_matter() -> None:
 
 
 def problem(seed: int, events: int = 2400) -> tuple[Tensor, Tensor, Split]:
-    """A tenth of the rows is positive, and lies in opposite corners of two of the seven columns."""
+    """A tenth of the rows is positive, in opposite corners of two of the seven columns."""
     rng = np.random.default_rng(seed)
     label = rng.random(events) < 0.1
     x = rng.normal(size=(events, 7)).astype(np.float32)

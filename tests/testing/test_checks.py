@@ -243,7 +243,7 @@ class ReadsTheQueryTime(Sound):
 
 
 class CountsEpochs(Sound):
-    """Starts anew when a run is resumed."""
+    """Starts over when a run is resumed."""
 
     steps = 0
 

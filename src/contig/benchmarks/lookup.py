@@ -148,7 +148,7 @@ class LoopFinder:
 def training_queries(stream: EventStream, size: int, calls: int) -> list[tuple[Array, Array]]:
     """Create calls of ``size`` queries (nodes, times) as training makes them.
 
-    Each call asks about sources, destinations and random negatives of consecutive events at the
+    Each call queries sources, destinations and random negatives of consecutive events at the
     events' times, moving on from the middle of the stream.
     """
     rng = np.random.default_rng(0)

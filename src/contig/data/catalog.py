@@ -50,7 +50,7 @@ class Dataset:
     features: bool = True
     """Whether edge features are loaded by default."""
     companion: str | None = None
-    """An .npz file beside ``NAME.parquet`` with the features of its rows."""
+    """An .npz file next to ``NAME.parquet`` with the features of its rows."""
     fingerprint: str | None = None
     """``EventStream.fingerprint`` of the events alone: times from 0, no features."""
 

@@ -1,4 +1,4 @@
-"""Edge features in an ``.npz`` file beside the events: a code book, or the features themselves."""
+"""Edge features in an ``.npz`` file next to the events: a code book, or the features themselves."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Downloads that resume, run in one process at a time and are kept with their checksum.
 
-An interrupted download stays in a folder ``partial`` beside its destination, and the next attempt
+An interrupted download stays in a folder ``partial`` next to its destination, and the next attempt
 resumes it, unless the server's file has changed. A file is moved to its destination once its reader has
 accepted it.
 """

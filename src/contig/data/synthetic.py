@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 # Shape of the gaps, in seconds, between the extremes measured on the public streams: inside a session the
-# median gap is 10 (mooc) to 150 (wikipedia); what lies more than an hour apart is another session.
+# median gap is 10 (mooc) to 150 (wikipedia); events more than an hour apart belong to different sessions.
 PAUSE_MEDIAN = 60.0
 PAUSE_SPREAD = 1.2
 SHORTEST_SILENCE = 3600.0
@@ -161,7 +161,7 @@ def _layout(rng: np.random.Generator, events: int, sources: int, activity: float
 
 
 def _times(rng: np.random.Generator, layout: _Layout, span: float, silence: float) -> Ints:
-    """Draw times in whole seconds; gaps that add up to more than their source's lifetime are shrunk alike."""
+    """Draw times in whole seconds; gaps that exceed their source's lifetime are shrunk in proportion."""
     events, users = len(layout.user), len(layout.counts)
     gaps = rng.lognormal(math.log(PAUSE_MEDIAN), PAUSE_SPREAD, events)
     between = np.flatnonzero(layout.session_starts)
@@ -189,7 +189,7 @@ def _last_session(layout: _Layout) -> Flags:
 def _topics(
     rng: np.random.Generator, layout: _Layout, topics: int, drift: float, dropping_out: Flags
 ) -> Ints:
-    """Draw the source's interest at each event: anew at its first, and when it drifts or drops out."""
+    """Draw the source's interest at each event: a new one at its first, and when it drifts or drops out."""
     events = len(layout.user)
     anew = layout.session_starts & ((rng.random(events) < drift) | dropping_out)
     anew[layout.first] = True
@@ -202,7 +202,7 @@ def _parents(rng: np.random.Generator, layout: _Layout, repeat: float, dropping_
     events = len(layout.user)
     position = np.arange(events) - np.repeat(layout.first, layout.counts)
     fresh = (rng.random(events) >= repeat) | dropping_out
-    # floor((p + 1)^u) lies in 1..p with weights near 1/lag: recent first, yet old ones never die out.
+    # floor((p + 1)^u) is in 1..p with weights near 1/lag: recent first, yet old ones never die out.
     lag = np.exp(rng.random(events) * np.log1p(position)).astype(np.int64)
     lag = np.minimum(lag, position)
     lag[fresh] = 0

@@ -49,7 +49,7 @@ FILL = "fill missing features (0 is usual)."
 
 @dataclass(frozen=True)
 class EventColumns:
-    """Validated columns of a stream, one value per event; nobody else may write to them."""
+    """Validated columns of a stream, one value per event; no other code may write to them."""
 
     src: Ints | TextIds
     dst: Ints | TextIds

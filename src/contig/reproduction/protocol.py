@@ -42,7 +42,7 @@ def protocol(study: Study) -> list[str]:
 
 
 def differences(plan: Plan) -> list[str]:
-    """List where our numbers and the paper's are not measured alike."""
+    """List where our numbers and the paper's are measured differently."""
     study = plan.study
     used = {dataset.name for dataset in study.datasets}
     missing = [name for name in published_datasets() if name not in used]

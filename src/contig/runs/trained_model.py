@@ -53,7 +53,7 @@ class TrainedModel:
 
     Nodes are given by the user's own ids. A time is a number as in the events, or a date: text, ``datetime``
     or numpy's, in UTC unless it has a time zone. Every answer for a time uses the events strictly before it,
-    whether that time lies inside the stream or after its end. Past times are fastest in ascending order.
+    whether that time is inside the stream or after its end. Past times are fastest in ascending order.
     """
 
     def __init__(self, stream: EventStream, model: Model, state: NodeState, batch_size: int) -> None:

@@ -3,7 +3,7 @@
 Only dropout draws other numbers where it is compiled.
 
 On a GPU a step is hundreds of small kernels, and launching them costs more than running them. Two things
-help, and neither asks a model to be written differently:
+help, and neither needs a model to be written differently:
 
 - ``Compiled``: torch fuses the kernels of a function into few. That takes some seconds once.
 - ``Captured``: a whole step is recorded as a CUDA graph, which the device then replays by itself.

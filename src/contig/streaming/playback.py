@@ -16,7 +16,7 @@ class Playback:
     """The state of a whole stream as it was at one time after another.
 
     The stream is observed in the batches in which it would be scored, always the same ones; the part of a
-    batch that lies before the requested time is observed on a copy. So an answer depends on its own time
+    batch before the requested time is observed on a copy. So an answer depends on its own time
     alone, not on earlier requests. Ascending times are cheap; an earlier one starts from the beginning.
     """
 

@@ -1,4 +1,4 @@
-"""The batches of a walk: score one, then observe what lies strictly before the next."""
+"""The batches of a walk: score one, then observe the events strictly before the next."""
 
 from __future__ import annotations
 

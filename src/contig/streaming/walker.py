@@ -32,7 +32,7 @@ class Walker:
     """Moves a model's state through events, batch by batch.
 
     ``read`` computes a tensor from a batch and changes nothing; it sees the state as it was before the batch.
-    ``learn`` turns that tensor into the step's result and may change weights. Then the events that lie
+    ``learn`` turns that tensor into the step's result and may change weights. Then the events
     strictly before the next batch are observed. Without ``read`` a step only observes.
 
     On a GPU steps are captured where the model's shapes allow it, and ``compiled`` fuses reading and

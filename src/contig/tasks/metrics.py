@@ -68,7 +68,7 @@ def _areas(positive: Scores, negative: Scores) -> Floats:
 
 
 def _by_batch(scores: Scores, size: int) -> list[Scores]:
-    """Arrange scores in rows of ``size`` events, and those of the last, shorter batch apart."""
+    """Split scores into rows of ``size`` events and the last, shorter batch."""
     count, rest = divmod(len(scores), size)
     parts = [scores[: count * size].reshape(count, -1)] if count else []
     return [*parts, scores[count * size :].reshape(1, -1)] if rest else parts

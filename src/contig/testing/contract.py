@@ -152,7 +152,7 @@ def check_no_queries(case: ModelCase) -> None:
 
 
 def check_empty_history(case: ModelCase) -> None:
-    """Check that before any event scores are finite, and nodes alike unless the model identifies them."""
+    """Check that before any event scores are finite, and all nodes equal unless the model identifies them."""
     model = case.prepared(example())
     history, state = History.empty(4, edge_width=EDGE_WIDTH), model.new_state(4)
     src, dst = torch.tensor([0, 1]), torch.tensor([[2, 3, 1], [3, 0, 2]])
@@ -268,7 +268,7 @@ def check_saved_and_loaded(case: ModelCase) -> None:
     for start in (20, 26):
         for one, memory in ((model, state), (twin, again)):
             one.observe(memory, history, batch_of(history, start, start + 6))
-    problem = "it keeps something besides its state_dict and its state (a plain attribute?)"
+    problem = "it keeps something outside its state_dict and its state (a plain attribute?)"
     require(_same(state.rows, again.rows), f"A loaded model observes differently: {problem}.")
     same = _same(_answers(model, state, history), _answers(twin, again, history))
     require(same, f"A loaded model answers differently: {problem}.")

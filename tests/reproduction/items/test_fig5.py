@@ -28,7 +28,7 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 
 
 def swept(folder: Path, fig5: Fig5) -> Plan:
-    """Two epochs and two seeds, with the runs of Table 4 beside."""
+    """Two epochs and two seeds, with the runs of Table 4."""
     scale = Scale(seeds=1, settings={"dim": 8, "epochs": 2})
     study = planned(folder, "table4", seeds=2, scale=scale).study
     return make_plan(replace(study, items=(*study.items, fig5)))

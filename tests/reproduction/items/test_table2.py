@@ -1,4 +1,4 @@
-"""Table 2: averages of saved metrics beside the paper's, and who is best."""
+"""Table 2: averages of saved metrics next to the paper's, and which model is best."""
 
 from __future__ import annotations
 

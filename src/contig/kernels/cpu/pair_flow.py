@@ -1,6 +1,6 @@
 """The flow of pairs, one pair and one block of its columns at a time.
 
-All intermediate values lie in one small buffer at constant offsets: this is what lets the compiler
+All intermediate values are in one small buffer at constant offsets: this is what lets the compiler
 see that they do not overlap, and vectorize. The letters are those of ``contig.kernels.pair_flow``.
 """
 

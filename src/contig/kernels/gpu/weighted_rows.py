@@ -63,7 +63,7 @@ def _(table: Tensor, index: Tensor, weight: Tensor) -> Tensor:
 
 @torch.library.custom_op("contig::weighted_rows_back", mutates_args=())
 def weighted_rows_back(grad: Tensor, index: Tensor, weight: Tensor, rows: int) -> Tensor:
-    """Compute the gradient of ``weighted_rows`` with respect to a table of so many rows."""
+    """Compute the gradient of ``weighted_rows`` with respect to a table of ``rows`` rows."""
     out = grad.new_zeros(rows, grad.shape[1])
     if not out.numel() or not index.numel():
         return out

@@ -18,7 +18,7 @@ from contig.options import option
 
 
 class Graph(NamedTuple):
-    """An undirected graph without loops; place 0 stands for every node without edges."""
+    """An undirected graph without loops; place 0 represents every node without edges."""
 
     nodes: Tensor  # [n] node ids at places 1..n
     edges: Tensor  # [2, edges] places, each pair in both directions

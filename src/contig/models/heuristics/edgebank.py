@@ -2,7 +2,7 @@
 
 Poursafaei et al., "Towards better evaluation for dynamic link prediction" (2022): the score is 1
 for a pair with an event strictly before the query's time, else 0. With ``window`` the event must
-lie within that time before the query.
+be within that time before the query.
 """
 
 from __future__ import annotations

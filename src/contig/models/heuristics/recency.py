@@ -1,7 +1,7 @@
 """Recency: pairs that interacted recently will interact again soon.
 
 The score of a pair is ``1 / (1 + age)``, where ``age`` is the time since its last event strictly
-before the query's time, and 0 for a pair without any. It ranks pairs that EdgeBank scores alike by
+before the query's time, and 0 for a pair without any. It ranks pairs that EdgeBank scores equally by
 how recent they are.
 """
 
