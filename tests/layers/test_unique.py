@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from contig.layers import unique
-from contig.layers.unique import distinct, mentioned, pack, packed, room_for
+from contig.layers.unique import distinct, mentioned, pack, packed
 
 NODES = 20
 IDS = st.lists(st.integers(0, NODES - 1), min_size=1, max_size=30)
@@ -33,9 +30,11 @@ def gathered(found: Tensor, position: Tensor) -> list[int]:
 @given(IDS)
 def test_on_a_cpu_the_distinct_ids_come_sorted(ids: list[int]) -> None:
     tensor = torch.tensor(ids)
-    for function in (distinct, packed):
-        for fixed_shapes in (True, False):
-            found, position = function(tensor, NODES, fixed_shapes=fixed_shapes)
+    for fixed_shapes in (True, False):
+        for found, position in (
+            distinct(tensor, NODES, fixed_shapes=fixed_shapes),
+            packed(tensor, NODES, 2, fixed_shapes=fixed_shapes),
+        ):
             assert found.tolist() == sorted(set(ids))
             assert gathered(found, position) == ids
     assert mentioned(tensor, NODES).tolist() == sorted(set(ids))
@@ -72,11 +71,12 @@ def test_on_a_gpu_shapes_do_not_depend_on_the_ids(ids: list[int], num_nodes: int
 @pytest.mark.usefixtures("on_gpu")
 def test_on_a_gpu_a_model_without_fixed_shapes_gets_the_distinct_ids() -> None:
     ids = torch.tensor([7, 2, 7, 7, 5])
-    with room_for(4):
-        for function in (distinct, packed):
-            found, position = function(ids, 9, fixed_shapes=False)
-            assert found.tolist() == [2, 5, 7]
-            assert gathered(found, position) == ids.tolist()
+    for found, position in (
+        distinct(ids, 9, fixed_shapes=False),
+        packed(ids, 9, 4, fixed_shapes=False),
+    ):
+        assert found.tolist() == [2, 5, 7]
+        assert gathered(found, position) == ids.tolist()
 
 
 @pytest.mark.usefixtures("on_gpu")
@@ -95,28 +95,6 @@ def test_on_a_gpu_ids_are_packed_where_that_saves_something(
     num_nodes: int, room: int | None, expected: list[int]
 ) -> None:
     ids = torch.tensor([3, 0, 3, 4, 3, 0])
-    with room_for(room):
-        found, position = packed(ids, num_nodes)
+    found, position = packed(ids, num_nodes, room)
     assert found.tolist() == expected
     assert gathered(found, position) == ids.tolist()
-
-
-@pytest.mark.usefixtures("on_gpu")
-def test_distinct_keeps_out_of_the_promise() -> None:
-    """It may be called for more nodes than the promise covers."""
-    ids = torch.tensor([3, 0, 1, 4, 2, 0])
-    with room_for(2):
-        found, position = distinct(ids, 9)
-    assert gathered(found, position) == ids.tolist()
-
-
-def test_a_promise_ends_with_its_block() -> None:
-    with room_for(7):
-        with room_for(3):
-            assert unique._room == 3
-        assert unique._room == 7
-        with suppress(KeyError), room_for(None):
-            assert unique._room is None
-            raise KeyError
-        assert unique._room == 7
-    assert unique._room is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 
 import pytest
 import torch
@@ -152,3 +153,16 @@ def test_a_state_without_rows() -> None:
     assert state.num_nodes == state.clone().num_nodes == 5
     state.reset()
     assert state.rows == {}
+
+
+def test_a_room_ends_with_its_block_and_is_of_one_state() -> None:
+    state, other = NodeState({}, 4), NodeState({}, 4)
+    with state.room_for(7):
+        with state.room_for(3):
+            assert (state.room, other.room) == (3, None)
+        assert state.room == 7
+        with suppress(KeyError), state.room_for(None):
+            assert state.room is None
+            raise KeyError
+        assert state.room == 7
+    assert state.room is None

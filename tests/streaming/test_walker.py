@@ -15,7 +15,6 @@ from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.history import History
-from contig.layers import unique
 from contig.models import EventBatch
 from contig.streaming.walker import Walker, replay
 
@@ -202,7 +201,7 @@ def test_results_come_in_order_whatever_the_shape_of_a_batch(counts: list[int] |
     rooms: dict[int, int | None] = {}
 
     def read(batch: EventBatch) -> Tensor:
-        rooms[int(batch.event[0]) // 4] = unique._room
+        rooms[int(batch.event[0]) // 4] = walker.state.room
         return torch.stack([batch.event, batch.src, batch.t], dim=1)
 
     walker = walker_over(stream, 4, read)

@@ -235,6 +235,13 @@ class NeverLearnsOfNewNodes(Sound):
         return super().embed(state, history, nodes, *rest) * (nodes < 3).unsqueeze(1)
 
 
+class LooksAtTimeAlone(Sound):
+    def embed(
+        self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        return self.layer(times.float().unsqueeze(1).expand(-1, 4))
+
+
 class ReadsTheQueryTime(Sound):
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
@@ -282,6 +289,7 @@ BROKEN: list[tuple[type[Model], str, str]] = [
     (KnowsNumbers, "unseen_nodes", "unlike a node without events"),
     (Table, "unseen_nodes", "index out of range"),
     (NeverLearnsOfNewNodes, "new_node_takes_part", "pass frozen=True"),
+    (LooksAtTimeAlone, "new_node_takes_part", "pass frozen=True"),
     (ReadsTheQueryTime, "future_changes_nothing", "answers changed"),
     (CountsEpochs, "training_resumes", "A resumed run ends with other weights"),
 ]

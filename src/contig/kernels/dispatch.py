@@ -17,20 +17,21 @@ _BACKENDS: dict[str, Backend] = {
     "cpu": "numba" if find_spec("numba") is not None else "torch",
     "cuda": "triton" if find_spec("triton") is not None else "torch",
 }
-_enabled = True
+# Blocks of ``disabled`` that are open. A global, because torch.compile cannot trace a ContextVar.
+_disabled = 0
 
 
 def backend(device: torch.device) -> Backend:
     """Return the backend for tensors on ``device``."""
-    return _BACKENDS.get(device.type, "torch") if _enabled else "torch"
+    return _BACKENDS.get(device.type, "torch") if not _disabled else "torch"
 
 
 @contextmanager
 def disabled() -> Iterator[None]:
-    """Run the torch reference of every operation, for tests and benchmarks."""
-    global _enabled
-    before, _enabled = _enabled, False
+    """Run the torch reference of every operation in all threads, for tests and benchmarks."""
+    global _disabled
+    _disabled += 1
     try:
         yield
     finally:
-        _enabled = before
+        _disabled -= 1

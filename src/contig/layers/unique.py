@@ -1,33 +1,14 @@
 """Find the distinct nodes of a batch, so that each is computed once.
 
 A batch of 200 events has thousands of neighbors, most of them the same few hundred nodes. On a CPU
-the distinct ones are found and counted. On a GPU shapes must not depend on data, so the caller sets
-an upper bound of their number with ``room_for``.
+the distinct ones are found and counted. On a GPU shapes must not depend on data, so the caller passes
+an upper bound of their number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import torch
 from torch import Tensor
-
-_room: int | None = None
-
-
-@contextmanager
-def room_for(nodes: int | None) -> Iterator[None]:
-    """Declare that inside this block no call of ``packed`` has more than ``nodes`` distinct ids.
-
-    None sets no bound.
-    """
-    global _room
-    before, _room = _room, nodes
-    try:
-        yield
-    finally:
-        _room = before
 
 
 def distinct(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[Tensor, Tensor]:
@@ -50,13 +31,15 @@ def distinct(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple
     return found, position[ids]
 
 
-def packed(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[Tensor, Tensor]:
-    """Return ``distinct`` ids whose number is bounded by ``room_for``.
+def packed(
+    ids: Tensor, num_nodes: int, room: int | None, *, fixed_shapes: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Return ``distinct`` ids whose number is at most ``room``; None sets no bound.
 
     On a GPU the result has exactly that length, padded with node 0.
     """
-    if ids.is_cuda and fixed_shapes and _room is not None and _room < min(num_nodes, len(ids)):
-        return pack(ids, num_nodes, _room)
+    if ids.is_cuda and fixed_shapes and room is not None and room < min(num_nodes, len(ids)):
+        return pack(ids, num_nodes, room)
     return distinct(ids, num_nodes, fixed_shapes=fixed_shapes)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -15,8 +16,11 @@ class NodeState:
     """Named tensors with one row per node; rows are added as nodes appear.
 
     ``blank`` holds the row that a node starts with. ``position`` counts the events observed so far.
-    ``on_host`` keeps the rows in the host's memory, where the device reads and writes them.
+    ``on_host`` keeps the rows in the host's memory, where the device reads and writes them. ``room`` is an
+    upper bound of the distinct nodes that one call reads, where it is known (see ``contig.layers.unique``).
     """
+
+    room: int | None = None
 
     def __init__(
         self,
@@ -52,6 +56,15 @@ class NodeState:
                 self._allocated[name][: len(old)] = old
             self.rows[name] = self._allocated[name][:num_nodes]
         self._num_nodes = num_nodes
+
+    @contextmanager
+    def room_for(self, nodes: int | None) -> Iterator[None]:
+        """Declare that inside this block no call reads more than ``nodes`` distinct nodes."""
+        before, self.room = self.room, nodes
+        try:
+            yield
+        finally:
+            self.room = before
 
     def reset(self) -> None:
         """Make every row blank again, in place: captured CUDA graphs keep their addresses."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contig.history import History
-from contig.layers.unique import room_for
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
 from contig.streaming.capture import Captured, Compiled, has_fixed_shapes
@@ -114,7 +113,7 @@ class Walker:
         return found
 
     def _fast_step(self, number: Tensor) -> Tensor:
-        with room_for(self._room):
+        with self.state.room_for(self._room):
             return self._run(self.reading, self.observing, number)
 
     def _eager_step(self, number: int) -> Tensor:

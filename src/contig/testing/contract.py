@@ -17,6 +17,8 @@ from contig.models import DataShape, EventBatch, Model, NodeState
 from contig.streaming.capture import has_fixed_shapes
 from contig.streaming.schedule import schedule
 from contig.testing.cases import (
+    ATOL,
+    RTOL,
     ModelCase,
     batch_of,
     embeds,
@@ -302,20 +304,33 @@ def check_unseen_nodes(case: ModelCase) -> None:
 
 
 def check_new_node_takes_part(case: ModelCase) -> None:
-    """Check that a new node's first event changes its scores, unless the model is frozen after training."""
+    """Check that a new node's first event changes its embedding, unless the model is frozen after training.
+
+    It is compared with that of the same time without the event. A heuristic has no embeddings: there, the
+    score of the event's pair must change.
+    """
     stream = stream_of([(0, 1, 3), (1, 2, 4)], 3)
     model = case.prepared(stream)
-    state, history = run_over(model, stream, 1)
-    newcomer, now, candidates = torch.tensor([5]), torch.tensor([6]), torch.tensor([[1, 2]])
-    state.grow(6)
-    history.append(newcomer, torch.tensor([1]), now)
-    before = model.link(state, history, newcomer, candidates, now, now[0])
-    model.observe(state, history, batch_of(history, 2, 3))
-    after = model.link(state, history, newcomer, candidates, now + 1, now[0] + 1)
-    require(bool(after.isfinite().all()), "Scores of a new node are not finite.")
+    absent, present = (_newcomer(model, stream, takes_part=takes_part) for takes_part in (False, True))
+    require(bool(present.isfinite().all()), "The embedding or the score of a new node is not finite.")
     if not case.frozen:
         problem = "A new node's first event changed nothing; pass frozen=True if that is meant."
-        require(not torch.equal(before[0, 0], after[0, 0]), problem)
+        require(not torch.allclose(present, absent, RTOL, ATOL), problem)
+
+
+def _newcomer(model: Model, stream: EventStream, *, takes_part: bool) -> Tensor:
+    """Return the embedding of a new node, or its score with node 1, with or without an event of the two."""
+    state, history = run_over(model, stream, 1)
+    node, partner, time = torch.tensor([5]), torch.tensor([1]), history.events["t"][-1:] + 2
+    state.grow(6)
+    history.grow(6)
+    if takes_part:
+        history.append(node, partner, time)
+        model.observe(state, history, batch_of(history, len(stream), len(stream) + 1))
+    later = time + 1
+    if embeds(model):
+        return model.embed(state, history, node, later, later[0])
+    return model.link(state, history, node, partner.unsqueeze(0), later, later[0])
 
 
 # -- what the checks compare --------------------------------------------------------------------------------

@@ -173,8 +173,12 @@ def test_repeated_nodes_are_updated_once(name: str, monkeypatch: pytest.MonkeyPa
     results = []
     for way in (distinct, as_on_a_gpu, everyone, padded):
         for module in {memory.__name__, model_class(name).__module__}:
-            for name_used in ("distinct", "packed"):
-                monkeypatch.setattr(f"{module}.{name_used}", way, raising=False)
+            monkeypatch.setattr(f"{module}.distinct", way, raising=False)
+            monkeypatch.setattr(
+                f"{module}.packed",
+                lambda ids, num_nodes, room, way=way, **named: way(ids, num_nodes, **named),
+                raising=False,
+            )
         state, history = run_over(model, stream, 7)
         times, as_of = query_times(history, len(nodes))
         results.append((snapshot(state), model.embed(state, history, nodes, times, as_of)))
