@@ -168,6 +168,29 @@ def test_recipes_can_be_trained(tmp_path: Path) -> None:
         recipe.config(seed=0)  # refuses unknown options and wrong values
 
 
+def test_the_layout_names_every_package() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = text[text.index("| package |") : text.index("`tests/` mirrors")]
+    first_cells = re.findall(r"^\|([^|]*)\|", table, re.MULTILINE)
+    named = [name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)]
+    found = [path for path in (ROOT / "src" / "contig").iterdir() if not path.name.startswith("__")]
+    modules = [path.stem for path in found if path.suffix == ".py" or (path / "__init__.py").exists()]
+    assert sorted(named) == sorted(modules)
+
+
+def test_files_that_are_named_exist() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`([\w/]+/[\w/]*(?:\.py|\.json)?)`", text)
+    assert "data/catalog.py" in named
+    places = (
+        ROOT,
+        ROOT / "src" / "contig",
+        ROOT / "src" / "contig" / "kernels",
+        ROOT / "src" / "contig" / "models",
+    )
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
 def test_links_lead_somewhere() -> None:
     for page in PAGES:
         text = (ROOT / page).read_text("utf-8")
