@@ -139,7 +139,7 @@ class _Grid:
 
 
 def _positions(values: Ids, pool: Ids) -> Ids:
-    """Return where those values that are in a sorted pool are."""
+    """Return the positions of those values that are in a sorted pool."""
     at = np.searchsorted(pool, values).clip(max=len(pool) - 1)
     found: Ids = at[pool[at] == values]
     return found

@@ -28,7 +28,7 @@ def compare(value: Spread, reference: Spread) -> Direction:
 
 
 def percent(share: Spread) -> Spread:
-    """Convert a share to per cent."""
+    """Convert a share to percent."""
     return Spread(100 * share.mean, 100 * share.std)
 
 

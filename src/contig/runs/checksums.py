@@ -61,7 +61,7 @@ class Checksums:
         return (self.folder / FILE).exists()
 
     def names(self, prefix: str) -> list[str]:
-        """Return the files whose names begin so."""
+        """Return the files whose names start with a prefix."""
         return [name for name in self._read() if name.startswith(prefix)]
 
     def verify(self, name: str) -> None:

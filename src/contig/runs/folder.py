@@ -92,7 +92,7 @@ class RunFolder:
         self._write_json("config.json", manifest.with_config(config).as_dict())
 
     def remove_results(self) -> None:
-        """Remove the results of an earlier end, which do not fit a training that continues."""
+        """Remove the results of a finished training that continues."""
         evaluations = [f"evaluations/{path.name}" for path in (self.path / "evaluations").glob("*.json")]
         removed = ["metrics.json", "serving.pt", *evaluations]
         for name in removed:

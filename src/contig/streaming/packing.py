@@ -50,7 +50,7 @@ def count_nodes(
 def count_nodes_read(
     model: ReadsNeighbors, history: History, events: Tensor, negative: Tensor, batch_size: int
 ) -> Counts:
-    """Count them on any device."""
+    """Count the nodes as ``count_nodes`` does, on any device."""
     counts = []
     at_once = batch_size * max(1, MENTIONS_AT_ONCE // (batch_size * (2 + negative.shape[1]) * 32))
     whole = len(events) // batch_size * batch_size

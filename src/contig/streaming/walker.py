@@ -90,7 +90,7 @@ class Walker:
 
     @torch.no_grad()
     def walk(self, progress: Progress = no_progress) -> Iterator[Tensor]:
-        """Walk all batches in evaluation mode, giving a copy of each one's result."""
+        """Walk all batches in evaluation mode; yield a copy of each result."""
         self.model.eval()
         for number, step in enumerate(self.steps):
             yield self.step(number).clone()
@@ -104,7 +104,7 @@ class Walker:
         *,
         shape: tuple[int, ...] = (),
     ) -> NDArray[np.float32]:
-        """Walk these events and give what was read of them, ``[events, *shape]``."""
+        """Walk these events and return what was read of them, ``[events, *shape]``."""
         self.start(events, counts)
         results = list(self.walk(progress))
         if not results:

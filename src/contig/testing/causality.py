@@ -80,7 +80,7 @@ class Queries:
 
     @classmethod
     def of(cls, stream: EventStream, batch_size: int, seed: int) -> Queries:
-        """Ask about every event of a stream, with two other candidates each."""
+        """Query every event of a stream, with two other candidates each."""
         rng = np.random.default_rng(seed)
         others = rng.integers(0, stream.num_nodes, (len(stream), 2))
         candidates = np.concatenate([stream.dst[:, None], others], axis=1)
