@@ -11,6 +11,6 @@ CHANGES = {
     1: "The first version that is recorded.",
     2: "ConTIG couples a node with all its links (scope near) instead of its latest partner alone. Intervals "
     "are encoded by their logarithm, in units of the median interval of the training events. Historical and "
-    "inductive negatives are drawn as DyGLib does.",
+    "inductive negatives are drawn as DyGLib does. TGAT has two layers.",
 }
 VERSION = max(CHANGES)

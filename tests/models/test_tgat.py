@@ -30,7 +30,7 @@ class Plain(Twin):
         return self.read(readout, self.embed(v, t, layers - 1), theirs, past, t)
 
 
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("start", [0, NOW])
 @pytest.mark.parametrize(
     ("edge_width", "settings"),

@@ -56,7 +56,7 @@ TRAININGS: dict[str, tuple[str, dict[str, Any]]] = {
     **{model: (model, {}) for model in MODELS},
     "contig-all-activity": ("contig", {"scope": "all", "activity": True}),
     "contig-pair": ("contig", {"scope": "pair"}),
-    "tgat-two-layers": ("tgat", {"layers": 2, "identity": 5}),
+    "tgat-one-layer": ("tgat", {"layers": 1, "identity": 5}),
 }
 NODE_FEATURES = ("contig", "tgn", "tgat", "graphsage", "vgae")  # trained on nodes with features
 EVALUATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {

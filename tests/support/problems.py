@@ -79,7 +79,7 @@ CASES: dict[str, ModelCase] = {
     "contig-batch": tiny_case("contig", {"scope": "batch"}, joint_queries=True),
     "contig-activity": tiny_case("contig", {"activity": True}),
     "contig-without-transform": tiny_case("contig", {"without": "transform", "scope": "all"}),
-    "tgat-two-layers": tiny_case("tgat", {"layers": 2}),
+    "tgat-one-layer": tiny_case("tgat", {"layers": 1}),
     "tgat-identity": tiny_case("tgat", {"identity": 5}, identifies_nodes=True),
     "edgebank-window": tiny_case("edgebank", {"window": 7.5}),
     "popularity-window": tiny_case("popularity", {"window": 7.5}),

@@ -20,9 +20,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from contig.history import History
+from contig.history import History, Neighbors
 from contig.kernels.gather import LazyRows
 from contig.layers import NodeSignatures
+from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout, EventModel
 from contig.models.contract import DataShape
 from contig.models.state import NodeState
@@ -35,7 +36,9 @@ class TGATOptions:
 
     dim: int = option(172, "width of embeddings; the paper's", low=1)
     time_dim: int = option(172, "width of the time encoding; the paper's", low=1)
-    layers: int = option(1, "layers of attention; each further one costs k times as much", low=1)
+    layers: int = option(
+        2, "layers of attention; the paper's; each costs k times as much as the one before", low=1
+    )
     neighbors: int = option(20, "past events in the attention (k); the paper's", low=1)
     heads: int = option(2, "attention heads; the paper's", low=1)
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
@@ -64,20 +67,41 @@ class TGAT(EventModel):
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        return self._round(len(self.rounds), history, nodes, times)
+        return self._layer(self.opt.layers, state, history, nodes, times)
 
-    def _round(self, count: int, history: History, nodes: Tensor, times: Tensor) -> Tensor:
-        """Return embeddings after ``count`` layers."""
-        if count == 0:
-            if self.project is None:
-                return torch.zeros((len(nodes), self.dim), device=nodes.device)
-            projected: Tensor = self.project((self.codes or self.features_of)(nodes))
-            return projected
+    def _layer(self, count: int, state: NodeState, history: History, nodes: Tensor, times: Tensor) -> Tensor:
+        """Return embeddings after ``count`` layers, at least one."""
         near = history.before(nodes, times, self.opt.neighbors)
-        own = self._round(count - 1, history, nodes, times)
-        theirs = self._round(count - 1, history, near.node.flatten(), near.time.flatten())
+        if count == 1:
+            own = self._inputs(state, nodes.unsqueeze(1)).gather().squeeze(1)
+            theirs = self._inputs(state, near.node)
+        else:
+            own = self._layer(count - 1, state, history, nodes, times)
+            theirs = self._neighbors(count - 1, state, history, near)
         ages = self.phi(self.elapsed(times.unsqueeze(1), near.time))
         features = self.feature_rows(history, near.event)
-        around = LazyRows.of(theirs.unflatten(0, near.node.shape))
-        embedded: Tensor = self.rounds[count - 1](own, self.time_now(), around, features, ages, near.mask)
+        readout = self.rounds[count - 1]
+        embedded: Tensor = readout(own, self.time_now(), theirs, features, ages, near.mask)
         return embedded
+
+    def _neighbors(self, count: int, state: NodeState, history: History, near: Neighbors) -> LazyRows:
+        """Return neighbors' embeddings after ``count`` layers, each at the time of its event.
+
+        On a CPU each end of an event is embedded once, however many queries have it as a neighbor.
+        """
+        if near.node.is_cuda or not history.num_events:
+            rows = self._layer(count, state, history, near.node.flatten(), near.time.flatten())
+            return LazyRows.of(rows.unflatten(0, near.node.shape))
+        src, dst, t = (history.events[name] for name in ("src", "dst", "t"))
+        event, was_source = near.event, near.node == src[near.event]
+        ends, place = torch.unique(2 * event + ~was_source, return_inverse=True)
+        event = ends // 2
+        node = torch.where(ends % 2 == 0, src[event], dst[event])
+        return LazyRows(self._layer(count, state, history, node, t[event]), place)
+
+    def _inputs(self, state: NodeState, nodes: Tensor) -> LazyRows:
+        """Return the vectors of nodes ``[n, k]`` before the first layer."""
+        if self.project is None:
+            return LazyRows(torch.zeros((1, self.dim), device=nodes.device), torch.zeros_like(nodes))
+        unique, place = distinct(nodes.flatten(), state.num_nodes)
+        return LazyRows(self.project((self.codes or self.features_of)(unique)), place.view_as(nodes))
