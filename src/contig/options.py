@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from collections.abc import Mapping
-from dataclasses import Field, field, fields, replace
+from dataclasses import MISSING, Field, field, fields, replace
 from types import UnionType
 from typing import Any, TypeVar
 
@@ -42,6 +42,11 @@ def set_options(config: T, settings: Mapping[str, Any]) -> T:
         _check_limits(name, values[name], known[name].metadata)
     changed: T = replace(config, **values)  # type: ignore[type-var]
     return changed
+
+
+def without_default(options: type[Any]) -> list[str]:
+    """List the options of a dataclass that have no default."""
+    return [f.name for f in fields(options) if f.default is MISSING and f.default_factory is MISSING]
 
 
 def parse_settings(pairs: list[str]) -> dict[str, str]:

@@ -87,6 +87,10 @@ def test_a_task_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None
         ({"measure": Task.measure}, "it is abstract; implement measure"),
         ({"name": "other"}, "its attribute 'name' is 'other'"),
         ({"options": dict}, "options must be a dataclass"),
+        (
+            {"options": dataclasses.make_dataclass("Options", [("power", int)])},
+            "every option needs a default, and power of Options has none",
+        ),
         ({"result_type": dict}, "result_type must be a dataclass derived from contig.TaskResult"),
         (
             {"options": dataclasses.make_dataclass("Options", [("device", str, "cpu")])},

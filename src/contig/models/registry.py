@@ -12,6 +12,7 @@ from typing import Any, TypeVar, overload
 
 from contig.errors import ConfigError
 from contig.models.contract import Model
+from contig.options import without_default
 from contig.registry import Registry
 
 log = logging.getLogger("contig")
@@ -59,17 +60,13 @@ def _problem(kind: type[Model]) -> str | None:
         return "give it a class attribute 'name', a single word such as name = \"mymodel\""
     if not isinstance(options, type) or not dataclasses.is_dataclass(options):
         return "give it a class attribute 'options', a dataclass whose fields are made by contig.option"
-    if without := [field.name for field in dataclasses.fields(options) if _has_no_default(field)]:
+    if without := without_default(options):
         return f"every option needs a default, and {', '.join(without)} of {options.__name__} has none"
     try:
         inspect.signature(kind).bind(object(), object())
     except TypeError:
         return f"its constructor must accept (options, data), not {inspect.signature(kind)}"
     return None
-
-
-def _has_no_default(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
 
 
 REGISTRY: Registry[type[Model]] = Registry("model", _BUILTIN, GROUP, check_model_class)

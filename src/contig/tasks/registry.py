@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from contig.errors import ConfigError, RunError
+from contig.options import without_default
 from contig.registry import Registry
 from contig.schema import decode, read_versioned
 from contig.tasks.results import SCHEMA, Evaluation, TaskResult, upgrade
@@ -43,6 +44,8 @@ def _problem(name: str, kind: type[Task[Any, Any]]) -> str | None:
         return f"its attribute 'name' is {kind.name!r}, but it is registered as {name!r}; use the same name"
     if not dataclasses.is_dataclass(kind.options):
         return "options must be a dataclass whose fields are made by contig.option"
+    if without := without_default(kind.options):
+        return f"every option needs a default, and {', '.join(without)} of {kind.options.__name__} has none"
     if taken := [f.name for f in dataclasses.fields(kind.options) if f.name in RESERVED]:
         return f"every evaluation has an argument {taken[0]!r}; rename this option"
     result: Any = kind.result_type
