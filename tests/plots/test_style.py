@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from matplotlib.lines import Line2D
 from support.plotted import drawn_texts
 
 from contig import plots
-from contig.errors import ConfigError
+from contig.errors import ConfigError, DiskError
 from contig.plots.style import new_figure
 
 
@@ -28,10 +29,10 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
 
     def fail(self: Figure, path: Path, **options: object) -> None:
         path.write_bytes(b"half of it")
-        raise OSError("no space left")
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Figure, "savefig", fail)
-    with pytest.raises(ConfigError, match=r"x\.png.*no space left"):
+    with pytest.raises(DiskError, match=r"x\.png: No space left on device; free"):
         plots.save(Figure(), target)
     assert target.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["x.png"]

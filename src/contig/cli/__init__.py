@@ -6,6 +6,7 @@ they need when they run, so that ``contig --help`` is fast.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ from contig.cli import (
     training,
 )
 from contig.errors import ContigError
+from contig.files import disk_error
 from contig.kernels.malloc import keep_freed_memory
 
 
@@ -41,6 +43,11 @@ class _Commands(TyperGroup):
             if os.environ.get("CONTIG_DEBUG") == "1":
                 raise
             console.error(str(error))
+            raise typer.Exit(2) from None
+        except OSError as error:
+            if error.errno in (None, errno.EPIPE) or os.environ.get("CONTIG_DEBUG") == "1":
+                raise
+            console.error(str(disk_error(error, error.filename or "a file")))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             console.error("interrupted")

@@ -10,7 +10,7 @@ import typer
 from contig.cli import console, data
 from contig.cli.data import Json
 from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, Seeds, report_failures, run_with_progress
+from contig.cli.jobs import AtOnce, Seeds, Wait, report_failures, run_with_progress, use_folder
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
@@ -27,6 +27,7 @@ app = typer.Typer()
     )
 )
 def repeat(
+    ctx: typer.Context,
     recipes: Annotated[list[Path], typer.Argument(metavar="RECIPE...", help="Recipe files (JSON).")],
     seeds: Seeds = 3,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write the runs.")] = Path(
@@ -34,6 +35,7 @@ def repeat(
     ),
     device: Device = "auto",
     at_once: AtOnce = 1,
+    wait: Wait = False,
     json: Json = False,
 ) -> None:
     """Train recipes with several seeds and print the mean results.
@@ -47,6 +49,7 @@ def repeat(
 
     chosen = identified([recipe for path in recipes for recipe in read_recipes(path)])
     jobs = [job for recipe in chosen for job in plan([recipe], seeds, runs_in(out))]
+    use_folder(ctx, out, wait)
     rows = collect(jobs, run_with_progress("runs", as_chains(jobs), device, at_once))
     if json:
         console.print_json([row.as_dict() for row in rows])
@@ -70,6 +73,7 @@ def repeat(
 )
 @data.reads_events
 def compare(
+    ctx: typer.Context,
     files: Annotated[
         list[str],
         typer.Argument(
@@ -105,6 +109,7 @@ def compare(
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="PATH.png", help="Also draw it here (png, svg or pdf).")
     ] = None,
+    wait: Wait = False,
     *,
     reading: ReadOptions,
     json: Json = False,
@@ -129,11 +134,17 @@ def compare(
         for file in dict.fromkeys(files)
     ]
     jobs = [job for one in planned for job in one.jobs]
+    use_folder(ctx, out, wait)
     shared = 1 if all(job.done for job in jobs) else at_once  # how earlier runs were trained is not known
     failed = run_with_progress("runs", as_chains(jobs), device, at_once)
     comparisons = [one.collect(failed, shared) for one in planned]
-    figure = save(comparisons, out, "\n".join(map(tables.comparison_text, comparisons)))
     rows = [row for one in comparisons for row in one.rows]
+    if json:  # before anything is written, so that a full disk does not lose it
+        console.print_json([one.as_dict() for one in comparisons])
+    else:
+        for one in comparisons:
+            tables.show_comparison(one)
+    figure = save(comparisons, out, "\n".join(map(tables.comparison_text, comparisons)))
     if csv is not None:
         from contig.experiments.rows import write_csv
 
@@ -142,11 +153,7 @@ def compare(
         from contig import plots
 
         plots.save(figure, plot)
-    if json:
-        console.print_json([one.as_dict() for one in comparisons])
-    else:
-        for one in comparisons:
-            tables.show_comparison(one)
+    if not json:
         console.notice(f"results written to {out / 'compare.txt'}, .csv, .json and .png")
     report_failures(tables.failures(rows))
 

@@ -154,11 +154,11 @@ def evaluate(
 
     chosen = task_class(task).of(**ctx.meta[TASK_OPTIONS])
     evaluation = open_run(run, device).evaluate(chosen, batch_size=batch_size)
+    if json:  # before it is written, so that a full disk does not lose it
+        console.print_json(evaluation.as_dict())
+    else:
+        results.print_evaluation(chosen, evaluation)
     if out is not None:
         from contig.files import write_json
 
         write_json(out, evaluation.as_dict())
-    if json:
-        console.print_json(evaluation.as_dict())
-    else:
-        results.print_evaluation(chosen, evaluation)

@@ -50,15 +50,14 @@ def inspect(
 
     with console.status(f"summarizing {file}"):
         summary = summarize(stream)
-    if plot is not None:
-        with console.status(f"drawing {plot}"):
-            plots.save(plots.overview(stream, summary, Path(file).name), plot)
     if json:
         console.print_json(summary.as_dict())
     else:
         for block in _blocks(summary, Path(file).name):
             console.out().print(block)
     if plot is not None:
+        with console.status(f"drawing {plot}"):
+            plots.save(plots.overview(stream, summary, Path(file).name), plot)
         console.notice(f"figure saved to {plot}")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +19,18 @@ AtOnce = Annotated[
     int,
     typer.Option("--at-once", metavar="N", min=1, help="Runs to train in parallel; they share the cores."),
 ]
+
+
+Wait = Annotated[
+    bool, typer.Option("--wait", help="Wait for another command that uses FOLDER, instead of refusing.")
+]
+
+
+def use_folder(ctx: typer.Context, folder: Path, wait: bool) -> None:
+    """Keep other commands from using the folder until this one ends."""
+    from contig.locks import locked
+
+    ctx.with_resource(locked(folder, wait=wait))
 
 
 def run_with_progress(

@@ -11,7 +11,7 @@ import typer
 from contig.cli import console
 from contig.cli.data import Json
 from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, report_failures, run_with_progress
+from contig.cli.jobs import AtOnce, Wait, report_failures, run_with_progress, use_folder
 
 if TYPE_CHECKING:
     from contig.reproduction.plan import Plan
@@ -29,6 +29,7 @@ app = typer.Typer()
     )
 )
 def reproduce(
+    ctx: typer.Context,
     what: Annotated[
         list[str],
         typer.Argument(
@@ -85,6 +86,7 @@ def reproduce(
     only_done: Annotated[
         bool, typer.Option("--only-done", help="Train and evaluate nothing; show the results so far.")
     ] = False,
+    wait: Wait = False,
     json: Json = False,
 ) -> None:
     """Reproduce the paper's tables and figures, and check its claims.
@@ -107,6 +109,7 @@ def reproduce(
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     items, chosen = choose_items(what, quick), tuple(choose_models(models, heuristics))
     names = available_datasets() if datasets is None else parse_names(datasets)
+    use_folder(ctx, folder, wait)
     with console.status("reading the datasets"):
         study = Study(
             items=items,

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from contig.errors import ConfigError, unknown
+from contig.files import replacing
 from contig.plots.text import POINTS_PER_INCH, wrap
 
 if TYPE_CHECKING:
@@ -73,17 +74,10 @@ def check_target(path: str | os.PathLike[str]) -> Path:
 def save(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Save a figure as PNG, SVG or PDF, by its extension; the file is written completely or not at all."""
     target = check_target(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with warnings.catch_warnings():
-            # A title may contain characters that the font lacks; they are drawn as boxes.
-            warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
-            figure.savefig(part, format=target.suffix[1:].lower(), dpi=160)
-        part.replace(target)
-    except OSError as error:
-        raise ConfigError(f"{target}: the figure cannot be saved ({error}).") from error
-    finally:
-        part.unlink(missing_ok=True)
+    with replacing(target) as part, warnings.catch_warnings():
+        # A title may contain characters that the font lacks; they are drawn as boxes.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font", UserWarning)
+        figure.savefig(part, format=target.suffix[1:].lower(), dpi=160)
 
 
 def inline_svg(figure: Figure, name: str) -> str:

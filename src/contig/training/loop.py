@@ -7,6 +7,7 @@ validation ended.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from contextlib import closing, nullcontext
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from contig.errors import RunError
+from contig.errors import DiskError, RunError
 from contig.progress import Display, Task
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
@@ -29,6 +30,8 @@ from contig.training.advice import after_training
 from contig.training.interruption import StopRequest, stop_requests
 from contig.training.memory_usage import PeakMeter
 from contig.training.session import Session
+
+log = logging.getLogger("contig")
 
 LOSS_CHECK = 50  # steps between checks of the loss; a check makes a GPU wait
 CURVES = ("loss", "val_ap", "val_auc", "val_ap_inductive")  # for TensorBoard
@@ -209,8 +212,14 @@ def _finish(
     walked = (data.history, everything, options.batch_size, stop.checked(task.advance))
     replay(session.model, session.state, *walked)
     task.end()
-    folder.save("serving.pt", _weights_and_state(session))
-    folder.save_metrics(metrics)
+    try:
+        folder.save("serving.pt", _weights_and_state(session))
+        folder.save_metrics(metrics)
+    except DiskError:
+        display.line(
+            f"not saved: test AP {100 * metrics.transductive.ap:.2f}, best epoch {metrics.best_epoch}"
+        )
+        raise
     if session.model.learns:
         draw_curve(session, folder)
         for line in after_training(session):
@@ -236,4 +245,7 @@ def draw_curve(session: Session, folder: RunFolder) -> None:
     from contig import plots
 
     title = f"{session.config.model} on {session.data.stream.origin}"
-    plots.save(plots.learning_curve(session.progress.log, title), folder.path / "curve.png")
+    try:
+        plots.save(plots.learning_curve(session.progress.log, title), folder.path / "curve.png")
+    except DiskError as error:  # the run itself is complete
+        log.warning(f"the learning curve is not drawn: {error}")
