@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and what the operating system says about the others."""
+"""Atomic file writes, and clear errors where the operating system refuses one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named things that others may add to: models, datasets and tasks."""
+"""Plugins by name: models, tasks, readers and datasets."""
 
 from __future__ import annotations
 

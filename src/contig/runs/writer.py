@@ -1,4 +1,4 @@
-"""Writing tensors to a file, with the operating system's own words if that fails."""
+"""Writing tensors to a file, with the operating system's own message if that fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading changes nothing, observing changes the state only, and new nodes are welcome."""
+"""Reading changes nothing, observing changes the state only, and new nodes may appear."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The one training loop, and the runs it leaves behind."""
+"""The training loop, and the runs that it writes."""
