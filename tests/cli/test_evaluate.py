@@ -84,7 +84,8 @@ def test_json_is_the_evaluation_and_nothing_else(
 ) -> None:
     expected = Run.open(labeled).evaluate(str(options[0]), **settings)
     file = tmp_path / "result.json"
-    assert Answer("evaluate", labeled, "--task", *options, "--out", file, "--json").json == expected.as_dict()
+    command = ["evaluate", labeled, "--task", *options, "--out", file, "--json", "--no-heuristics"]
+    assert Answer(*command).json == expected.as_dict()
     assert read_evaluation(file) == expected
 
 
@@ -92,6 +93,26 @@ def test_link_prediction_is_the_default(heuristic: Path) -> None:
     found = Answer("evaluate", heuristic, "--json").json
     assert found == Run.open(heuristic).evaluate("link").as_dict()
     assert found["model"] == "recency"
+
+
+def test_a_model_that_loses_to_a_heuristic_says_so(labeled: Path) -> None:
+    """In the table and in JSON, for every selection, by the metric of the task."""
+    run = Run.open(labeled)
+    for task, metric in (("link", "ap"), ("recommend", "mrr")):
+        content = Answer("evaluate", labeled, "--task", task, "--json").json
+        heuristics = run.evaluate_heuristics(task)
+        assert content["heuristics"] == {name: one.as_dict() for name, one in heuristics.items()}
+        printed = Answer("evaluate", labeled, "--task", task).words
+        best = max(heuristics, key=lambda name: getattr(heuristics[name].result.transductive, metric))
+        ours, theirs = content["transductive"][metric], content["heuristics"][best]["transductive"][metric]
+        text = f"contig loses to {best} by {100 * (theirs - ours):.2f} points of {metric.upper()}"
+        assert (text in printed) is (theirs > ours)
+        assert ("transductive" in [loss["selection"] for loss in content["loses_to"]]) is (theirs > ours)
+
+
+def test_heuristics_are_not_tested_where_they_cannot_be(labeled: Path, heuristic: Path) -> None:
+    assert "recency" not in Answer("evaluate", labeled, "--task", "classify", "--seeds", 1).words
+    assert "edgebank" not in Answer("evaluate", heuristic).words
 
 
 # --- tables --------------------------------------------------------------------------------------------
@@ -110,7 +131,7 @@ def test_link_table(labeled: Path) -> None:
 
 def test_recommend_table(labeled: Path) -> None:
     found = Run.open(labeled).evaluate("recommend").as_dict()["transductive"]
-    answer = Answer("evaluate", labeled, "--task", "recommend")
+    answer = Answer("evaluate", labeled, "--task", "recommend", "--no-heuristics")
     recalls = " ".join(f"{100 * found[f'recall@{k}']:.2f}" for k in (5, 10, 15, 20))
     assert "MRR R@5 R@10 R@15 R@20 events" in answer.words
     assert f"transductive contig {100 * found['mrr']:.2f} {recalls} {found['events']}" in answer.words

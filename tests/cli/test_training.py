@@ -31,13 +31,18 @@ def test_train_gives_the_metrics_of_the_library(visits: Path, run: Path, here: P
 
 def test_train_json_is_the_metrics(visits: Path) -> None:
     command = ["train", visits, *COLUMNS, "--bipartite", "--epochs", 1, "--seed", 9, *SET, "--json"]
-    answer = Answer(*command, "--compare", "edgebank")
+    answer = Answer(*command)
     assert answer.json["run"] == "runs/visits-contig-9"  # the default folder
-    printed = {key: value for key, value in answer.json.items() if key not in ("run", "compare")}
+    printed = {
+        key: value for key, value in answer.json.items() if key not in ("run", "heuristics", "loses_to")
+    }
     assert printed == RunFolder("runs/visits-contig-9").metrics().as_dict()
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     heuristic = fit(stream, "edgebank", out="heuristic", show=False, batch_size=TINY["batch_size"])
-    assert without_costs(answer.json["compare"]["edgebank"]) == without_costs(heuristic.metrics.as_dict())
+    assert set(answer.json["heuristics"]) == {"recency", "edgebank", "popularity"}
+    for selection in ("transductive", "inductive", "inductive_dyglib", "protocol"):
+        found = answer.json["heuristics"]["edgebank"][selection]
+        assert found == heuristic.metrics.as_dict()[selection]
     assert "epoch   1  loss" in answer.err
     assert [row["epoch"] for row in answer.json["epochs"]] == [1]
     assert "note: holdout=tgn hides 17 of 196 training events" in answer.err
@@ -45,17 +50,20 @@ def test_train_json_is_the_metrics(visits: Path) -> None:
 
 def test_train_table(visits: Path) -> None:
     settings = ["--epochs", 1, "--out", "mine", *SET]
-    answer = Answer("train", visits, *COLUMNS, "--bipartite", *settings, "--compare", "edgebank")
+    answer = Answer("train", visits, *COLUMNS, "--bipartite", *settings)
     metrics = RunFolder("mine").metrics().as_dict()
     assert answer.code == 0
-    rows = {"transductive": "transductive", "inductive, ours": "inductive"}
-    for selection, key in {**rows, "inductive, dyglib": "inductive_dyglib"}.items():
+    rows = {"transductive": "transductive", "ind. ours": "inductive"}
+    for selection, key in {**rows, "ind. dyglib": "inductive_dyglib"}.items():
         m = metrics[key]
         cells = [f"{100 * m[key]:.2f}" for key in ("ap", "auc", "ap_overall", "auc_overall")]
         assert " ".join([selection, "contig", *cells, f"{m['events']}"]) in answer.words
         assert re.search(rf"{selection} edgebank( \d+\.\d\d){{4}} {m['events']}", answer.words)
     assert "best epoch: 1 of 1" in answer.words
     assert "run: mine" in answer.words
+    alone = Answer("train", visits, *COLUMNS, "--bipartite", *SET, "--epochs", 1, "--no-heuristics")
+    assert "edgebank" not in alone.words
+    assert "loses to" not in alone.words
     assert re.search(
         r"\d events/s in training \(the first epoch\), [\d,]+ events/s in the test", answer.words
     )
@@ -108,8 +116,6 @@ def test_broken_recipes_are_refused(text: str, message: str, here: Path) -> None
         (["--set", "epoch=8"], "Did you mean 'epochs'"),
         (["--set", "dim"], "is not of the form key=value"),
         (["--set", "lr=fast"], "lr='fast' is not a number"),
-        (["--compare", "contig"], "this model must be trained"),
-        (["--compare", "edgebnk"], "Unknown heuristic 'edgebnk'. Did you mean 'edgebank'?"),
         (["--device", "abacus"], "device='abacus'"),
         (["--epochs", "0"], "epochs=0"),
         (["--config", "gone.json"], "gone.json: no such recipe"),
@@ -162,7 +168,7 @@ def test_ctrl_c_says_how_to_resume(visits: Path, run: Path, monkeypatch: pytest.
     for command in (["recommend"], ["embed", "--out", "x.npy"], ["trajectory", "--out", "x.parquet"]):
         node = ["--nodes", "n1"] if command[0] == "embed" else ["--node", "n1"]
         assert "its best epoch so far, epoch 1" in Answer(command[0], "run", *node, *command[1:]).err
-    resumed = Answer("resume", "run", "--json")
+    resumed = Answer("resume", "run", "--json", "--no-heuristics")
     assert without_costs(resumed.json) == {"run": "run", **without_costs(RunFolder(run).metrics().as_dict())}
 
 
@@ -179,7 +185,7 @@ def test_ctrl_c_before_the_run_exists(visits: Path, monkeypatch: pytest.MonkeyPa
 def test_resume_trains_for_longer(visits: Path, run: Path) -> None:
     command = ["train", visits, *COLUMNS, "--bipartite", "--out", "run", "--epochs", 1, "--seed", 4, *SET]
     assert Answer(*command).code == 0
-    assert without_costs(Answer("resume", "run", "--epochs", 2, "--json").json) == {
+    assert without_costs(Answer("resume", "run", "--epochs", 2, "--json", "--no-heuristics").json) == {
         "run": "run",
         **without_costs(RunFolder(run).metrics().as_dict()),
     }

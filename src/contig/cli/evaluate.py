@@ -15,7 +15,7 @@ from typer.main import get_command
 
 from contig.cli import console, results
 from contig.cli.data import Json
-from contig.cli.folders import Device, Folder, open_run
+from contig.cli.folders import Device, Folder, Heuristics, open_run
 from contig.errors import ContigError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class EvaluateCommand(TyperCommand):
         ("contig evaluate runs/first --task recommend", "rank destinations"),
         ("contig evaluate runs/first --task recommend --as-of batch", "much faster"),
         ("contig evaluate runs/first --task classify", "predict labels"),
-        ("contig evaluate runs/first --json", "for programs"),
+        ("contig evaluate runs/first --no-heuristics --json", "for programs"),
     ),
 )
 def evaluate(
@@ -143,21 +143,25 @@ def evaluate(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="FILE.json", help="Also write the result to this file.")
     ] = None,
+    heuristics: Heuristics = True,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Evaluate a trained run on its test events.
 
-    AP and AUC are means over batches, as in published tables; "overall" is over all events at once.
+    AP and AUC are means over batches, as in published tables; "all" is over all events at once.
     """
     from contig.tasks import task_class
 
     chosen = task_class(task).of(**ctx.meta[TASK_OPTIONS])
-    evaluation = open_run(run, device).evaluate(chosen, batch_size=batch_size)
+    trained = open_run(run, device)
+    evaluation = trained.evaluate(chosen, batch_size=batch_size)
+    others = results.measure_heuristics(trained, chosen, heuristics, batch_size)
+    lost = results.losses(trained, type(chosen), evaluation, others)
     if json:  # before it is written, so that a full disk does not lose it
-        console.print_json(evaluation.as_dict())
+        console.print_json({**evaluation.as_dict(), **results.heuristics_json(others, lost)})
     else:
-        results.print_evaluation(chosen, evaluation)
+        results.print_evaluation(chosen, evaluation, others, lost)
     if out is not None:
         from contig.files import write_json
 

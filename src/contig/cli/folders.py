@@ -17,6 +17,12 @@ Device = Annotated[
     str,
     typer.Option("--device", metavar="DEVICE", help="auto (a GPU if there is one), cpu, cuda or cuda:1."),
 ]
+Heuristics = Annotated[
+    bool,
+    typer.Option(
+        "--heuristics/--no-heuristics", help="Also test heuristic baselines, and say where the model loses."
+    ),
+]
 
 
 def open_run(run: Path, device: str) -> Run:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from contig.cli import console
@@ -9,17 +10,65 @@ from contig.cli import console
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from contig.runs.run import Run
     from contig.tasks import Evaluation, ResultTable, Task
+    from contig.tasks.baselines import Loss
     from contig.tasks.results import R
 
+Evaluations = dict[str, "Evaluation[Any]"]
 
-def print_evaluation(task: Task[Any, R], evaluation: Evaluation[R]) -> None:
-    """Print the result of a task."""
+
+def print_evaluation(
+    task: Task[Any, R], evaluation: Evaluation[R], heuristics: Evaluations, lost: Sequence[Loss]
+) -> None:
+    """Print the result of a task, next to those of heuristics."""
     facts, holdout = evaluation.facts, evaluation.result.protocol.holdout
-    table = task.table({facts.model: evaluation.result})
+    table = task.table({one.facts.model: one.result for one in (evaluation, *heuristics.values())})
     console.out().print(rich_table(table))
-    for note in (*table.notes, f"batch size {facts.batch_size:,}, holdout {holdout}"):
+    print_notes((*table.notes, f"batch size {facts.batch_size:,}, holdout {holdout}"))
+    print_losses(facts.model, lost)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Print what explains a table."""
+    for note in notes:
         console.out().print(f"  {note}", markup=False)
+
+
+def print_losses(model: str, lost: Sequence[Loss]) -> None:
+    """Print where a model loses to a heuristic."""
+    for loss in lost:
+        console.out().print(f"  [bold red]{console.plain(loss.text(model))}[/bold red]")
+
+
+def measure_heuristics(
+    run: Run, task: Task[Any, Any], wanted: bool, batch_size: int | None = None
+) -> Evaluations:
+    """Measure heuristics next to a learned model, where the task can measure them."""
+    if not (wanted and task.headline and run.model.learns):
+        return {}
+    with console.status("testing heuristics"):
+        return run.evaluate_heuristics(task, batch_size=batch_size, show=False)
+
+
+def losses(
+    run: Run, task: type[Task[Any, Any]], evaluation: Evaluation[Any], heuristics: Evaluations
+) -> list[Loss]:
+    """Find where a run's model loses to a heuristic."""
+    from contig.tasks import baselines
+
+    others = {name: one.result for name, one in heuristics.items()}
+    return baselines.losses(task, evaluation.result, others, inductive=run.model.inductive)
+
+
+def heuristics_json(heuristics: Evaluations, lost: Sequence[Loss]) -> dict[str, Any]:
+    """Return what JSON output adds about heuristics; nothing if they were not tested."""
+    if not heuristics:
+        return {}
+    return {
+        "heuristics": {name: one.as_dict() for name, one in heuristics.items()},
+        "loses_to": [loss.as_dict() for loss in lost],
+    }
 
 
 def rich_table(table: ResultTable) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,14 +12,11 @@ import typer
 
 from contig.cli import console, data, results
 from contig.cli.data import Json
-from contig.cli.folders import Device, Folder
+from contig.cli.folders import Device, Folder, Heuristics
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
-    from contig.data.events import EventStream
-    from contig.runs.metrics import RunMetrics
-    from contig.runs.options import TrainOptions
     from contig.runs.run import Run
 
 app = typer.Typer()
@@ -35,7 +32,7 @@ TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log the c
         ("contig train wikipedia", "into runs/wikipedia-contig-0"),
         ("contig train visits.csv --src who --time when", "a file, its columns"),
         ("contig train mooc --set dim=64 --set lr=1e-3", "see: contig models contig"),
-        ("contig train collegemsg --compare edgebank", "next to a heuristic"),
+        ("contig train collegemsg --no-heuristics", "without baselines"),
         ("contig train --config recipe.json --epochs 5", "a recipe, changed"),
     )
 )
@@ -76,10 +73,7 @@ def train(
             "--config", metavar="FILE.json", help='A recipe: {"data": ..., "model": ..., "settings": {...}}.'
         ),
     ] = None,
-    compare: Annotated[
-        list[str] | None,
-        typer.Option("--compare", metavar="NAME", help="Also test this heuristic, such as edgebank."),
-    ] = None,
+    heuristics: Heuristics = True,
     device: Device = "auto",
     tensorboard: TensorBoard = False,
     *,
@@ -91,7 +85,6 @@ def train(
     Ctrl-C loses nothing: continue with contig resume. Options given here override those of the recipe.
     """
     file, model, chosen = _with_recipe(config, file, model, settings or [], epochs=epochs, seed=seed)
-    heuristics = _check_heuristics(compare or [])
 
     from contig.models import model_class
     from contig.runs.config import RunConfig
@@ -106,7 +99,7 @@ def train(
 
     with _resumable(folder):
         run = fit(stream, model, out=folder, device=device, tensorboard=tensorboard, **chosen)
-    _print_result(run, {name: _test_heuristic(name, stream, options, device) for name in heuristics}, json)
+    _print_result(run, heuristics, json)
 
 
 @app.command(
@@ -120,6 +113,7 @@ def resume(
     epochs: Epochs = None,
     device: Device = "auto",
     tensorboard: TensorBoard = False,
+    heuristics: Heuristics = True,
     json: Json = False,
 ) -> None:
     """Resume an interrupted run, or train a finished one for longer.
@@ -130,7 +124,8 @@ def resume(
 
     more: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     with _resumable(run):
-        _print_result(resume(run, device=device, tensorboard=tensorboard, **more), {}, json)
+        finished = resume(run, device=device, tensorboard=tensorboard, **more)
+    _print_result(finished, heuristics, json)
 
 
 def _with_recipe(
@@ -167,56 +162,25 @@ def _resumable(folder: Path) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-# --- heuristics --------------------------------------------------------------------------------------
-
-
-def _check_heuristics(names: Sequence[str]) -> Sequence[str]:
-    """Refuse names of models that would have to be trained."""
-    from contig.errors import unknown
-    from contig.models import model_class, model_names
-
-    if not names:
-        return names  # without loading any model: an installed plugin may be broken
-    models = model_names()
-    heuristics = [name for name in models if not model_class(name).learns]
-    for name in names:
-        if name not in models:
-            raise ConfigError(f"--compare {name}: {unknown('heuristic', name, heuristics)}")
-        if name not in heuristics:
-            raise ConfigError(
-                f"--compare {name}: this model must be trained; use contig compare. Heuristics: "
-                f"{', '.join(heuristics)}."
-            )
-    return names
-
-
-def _test_heuristic(name: str, stream: EventStream, train: TrainOptions, device: str) -> RunMetrics:
-    """Test a heuristic on the same events."""
-    import tempfile
-
-    from contig.runs.options import PROTOCOL_OPTIONS
-    from contig.training.fit import fit
-
-    same = {option: getattr(train, option) for option in PROTOCOL_OPTIONS}
-    with tempfile.TemporaryDirectory() as folder, console.status(f"testing {name}"):
-        return fit(stream, name, out=folder, device=device, show=False, **same).metrics
-
-
 # --- the result --------------------------------------------------------------------------------------
 
 
-def _print_result(run: Run, others: dict[str, RunMetrics], json: bool) -> None:
-    metrics = run.metrics
-    if json:
-        compared = {name: other.as_dict() for name, other in others.items()}
-        content = {"run": str(run.path), **metrics.as_dict()}
-        console.print_json(content | {"compare": compared} if compared else content)
-        return
-
+def _print_result(run: Run, heuristics: bool, json: bool) -> None:
     from contig.tasks.link import LinkTask
+
+    metrics = run.metrics
+    others = results.measure_heuristics(run, LinkTask(), heuristics)
+    lost = results.losses(run, LinkTask, metrics, others)
+    if json:
+        console.print_json(
+            {"run": str(run.path), **metrics.as_dict(), **results.heuristics_json(others, lost)}
+        )
+        return
 
     table = LinkTask.table({one.facts.model: one.result for one in (metrics, *others.values())})
     console.out().print(results.rich_table(table))
+    results.print_notes(table.notes)
+    results.print_losses(metrics.facts.model, lost)
     speed = metrics.events_per_second
     training = f"{speed.train:,.0f} events/s in training ({speed.train_over}), " if run.model.learns else ""
     console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")

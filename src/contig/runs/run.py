@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -21,6 +23,7 @@ from contig.runs.metrics import RunMetrics, run_facts
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
+from contig.tasks.baselines import HEURISTICS
 from contig.tasks.context import EvaluationContext
 from contig.tasks.registry import task_class
 from contig.tasks.results import Evaluation, TaskResult
@@ -128,15 +131,45 @@ class Run(TrainedModel):
         the training by default. The run does not change.
         """
         chosen = _task(task, options)
-        train = self.config.train
+        device = self.state.device
+        state = NodeState(self.state.blank, self.stream.num_nodes, device, on_host=self.state.on_host)
+        self.folder.restore("best.pt", None, state, len(self.stream))
+        return self._measure(chosen, self.config, self.model, state, batch_size, show)
+
+    def evaluate_heuristics(
+        self,
+        task: str | Task[Any, Any] | type[Task[Any, Any]] = "link",
+        *,
+        names: Sequence[str] = HEURISTICS,
+        batch_size: int | None = None,
+        show: bool | None = None,
+        **options: Any,
+    ) -> dict[str, Evaluation[Any]]:
+        """Measure heuristics as ``evaluate`` measures the model: the same events, negatives and batches."""
+        chosen, found = _task(task, options), {}
+        for name in names:
+            config = replace(RunConfig.of(name), train=self.config.train)
+            model = build_model(config, self.stream).to(self.state.device)
+            state = model.new_state(self.stream.num_nodes)
+            found[name] = self._measure(chosen, config, model, state, batch_size, show)
+        return found
+
+    def _measure(
+        self,
+        task: Task[Any, R],
+        config: RunConfig,
+        model: Model,
+        state: NodeState,
+        batch_size: int | None,
+        show: bool | None,
+    ) -> Evaluation[R]:
+        train, device = self.config.train, self.state.device
         size = train.batch_size if batch_size is None else batch_size
         split = chronological_split(self.stream, holdout=train.holdout, seed=train.split_seed)
-        data = PreparedStream(self.stream, split, self.history, self.state.device)
-        state = NodeState(self.state.blank, self.stream.num_nodes, data.device, on_host=self.state.on_host)
-        self.folder.restore("best.pt", None, state, len(self.stream))
+        data = PreparedStream(self.stream, split, self.history, device)
         with Display(show) as display:
-            result = chosen.measure(EvaluationContext(self.model, state, data, size, display.bar))
-        return Evaluation(facts=run_facts(self.config, self.stream, data.device, size), result=result)
+            result = task.measure(EvaluationContext(model, state, data, size, display.bar))
+        return Evaluation(facts=run_facts(config, self.stream, device, size), result=result)
 
 
 def _task(task: str | Task[Any, Any] | type[Task[Any, Any]], options: dict[str, Any]) -> Task[Any, Any]:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 NegativeKind = Literal["random", "historical", "inductive", "historical-source"]
 
-OURS, DYGLIB = "inductive, ours", "inductive, dyglib"  # as tables name the two protocols
+OURS, DYGLIB = "ind. ours", "ind. dyglib"  # as tables name the two protocols
 DYGLIB_TEXT = "inductive events in batches of their own, with negatives among themselves, as DyGLib"
 METRICS = "ap and auc: mean over batches; *_overall: over all events"
 
@@ -132,6 +132,8 @@ class LinkTask(Task[LinkOptions, LinkResult]):
     summary = "AP and AUC of links"
     options = LinkOptions
     result_type = LinkResult
+    headline = "ap"
+    selections = {"transductive": "transductive", OURS: "inductive", DYGLIB: "inductive_dyglib"}  # noqa: RUF012
 
     def measure(self, context: EvaluationContext) -> LinkResult:
         from contig.tasks.link_negatives import draw_negatives
@@ -145,13 +147,14 @@ class LinkTask(Task[LinkOptions, LinkResult]):
 
     @classmethod
     def table(cls, results: Mapping[str, LinkResult]) -> ResultTable:
-        selections = {"transductive": "transductive", OURS: "inductive", DYGLIB: "inductive_dyglib"}
         return ResultTable(
-            headings=("Test, %", "model", "AP", "AUC", "AP overall", "AUC overall", "events"),
-            rows=selection_rows(results, _cells, selections),
+            headings=("Test, %", "model", "AP", "AUC", "AP all", "AUC all", "events"),
+            rows=selection_rows(results, _cells, cls.selections),
             notes=(
                 *dict.fromkeys(negatives_note(result.protocol) for result in results.values()),
-                "ours: negatives among all destinations; dyglib: among the inductive events, as published",
+                "AP and AUC: mean over batches; all: over all events at once",
+                "ind.: events with a new node; their negatives are drawn among all destinations (ours)",
+                "or among those events alone (dyglib), as in published tables",
             ),
         )
 

@@ -103,6 +103,8 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
     summary = "rank of the true destination among all destinations"
     options = RecommendOptions
     result_type = RecommendResult
+    headline = "mrr"
+    selections = {"transductive": "transductive", "inductive": "inductive"}  # noqa: RUF012
 
     def protocol(self, context: EvaluationContext) -> RecommendProtocol:
         sampled, everyone = self._sampled(context), len(context.data.stream.destinations)

@@ -17,7 +17,16 @@ from contig.tasks.task import Task
 T = TypeVar("T", bound=type[Task[Any, Any]])
 
 GROUP = "contig.tasks"  # the entry point group in which installed packages offer tasks
-RESERVED = ("run", "task", "batch_size", "show", "out", "device", "json")  # arguments of every evaluation
+RESERVED = (
+    "run",
+    "task",
+    "batch_size",
+    "show",
+    "out",
+    "heuristics",
+    "device",
+    "json",
+)  # arguments of every evaluation
 
 _BUILTIN = {
     "link": "contig.tasks.link:LinkTask",

@@ -35,6 +35,8 @@ class Task(ABC, Generic[Options, R]):
     summary: ClassVar[str]  # one line of help
     options: ClassVar[type[Any]]  # a dataclass whose fields are made by ``contig.option``
     result_type: ClassVar[type[TaskResult]]
+    headline: ClassVar[str] = ""  # the metric by which heuristics are compared, where they can be measured
+    selections: ClassVar[Mapping[str, str]] = {}  # fields of the result that have it, by how to name them
 
     def __init__(self, options: Options | None = None) -> None:
         self.opt: Options = self.options() if options is None else options

@@ -1,0 +1,61 @@
+"""Heuristic baselines next to a learned model: where the model loses to one, it is said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from contig.tasks.results import TaskResult
+from contig.tasks.task import Task
+
+HEURISTICS = ("recency", "edgebank", "popularity")  # those tested next to every learned model
+
+
+class Loss(NamedTuple):
+    """A heuristic that is better than a model on a selection of events."""
+
+    selection: str
+    heuristic: str
+    metric: str
+    model: float
+    better: float
+
+    def text(self, model: str) -> str:
+        """Say it in one line."""
+        ours, theirs = 100 * self.model, 100 * self.better
+        return (
+            f"{model} loses to {self.heuristic} by {theirs - ours:.2f} points of {self.metric.upper()}, "
+            f"{self.selection} ({ours:.2f} against {theirs:.2f})"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+def losses(
+    task: type[Task[Any, Any]],
+    result: TaskResult,
+    heuristics: Mapping[str, TaskResult],
+    *,
+    inductive: bool = True,
+) -> list[Loss]:
+    """Return the best heuristic of each selection on which it is better than the model.
+
+    A model that is not ``inductive`` is measured on events between known nodes, so heuristics are too.
+    """
+    found = []
+    for selection, field in task.selections.items():
+        own = _value(task, result, field)
+        theirs = field if inductive else "old_old"
+        better = {
+            name: value for name, one in heuristics.items() if (value := _value(task, one, theirs)) > own
+        }
+        if better:  # never where the model was not measured, because its metric is NaN
+            best = max(better, key=lambda name: better[name])
+            found.append(Loss(selection, best, task.headline, own, better[best]))
+    return found
+
+
+def _value(task: type[Task[Any, Any]], result: TaskResult, selection: str) -> float:
+    value: float = getattr(getattr(result, selection), task.headline)
+    return value
