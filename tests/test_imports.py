@@ -26,6 +26,7 @@ ORDER = (
     "numerics",
     "files",
     "locks",
+    "caches",
     "options",
     "schema",
     "registry",

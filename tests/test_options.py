@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import pytest
+from support.trained import tiny_stream
 
 from contig.errors import ConfigError
 from contig.models import MODELS, model_class
 from contig.options import as_dict, describe, option, parse_settings, set_options
+from contig.runs.config import RunConfig, build_model
+from contig.runs.options import TrainOptions
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,13 @@ def test_a_setting_without_a_key_or_sign_is_rejected(pair: str) -> None:
 def test_describe_lists_name_type_default_and_help() -> None:
     rows = {row["name"]: row for row in describe(Sample(width=4))}
     assert list(rows) == [f.name for f in fields(Sample)]
-    assert rows["width"] == {"name": "width", "type": "int", "default": 4, "help": "a whole number"}
+    assert rows["width"] == {
+        "name": "width",
+        "type": "int",
+        "default": 4,
+        "range": "",
+        "help": "a whole number",
+    }
     assert rows["scope"]["type"] == "pair | batch | all"
     assert rows["window"]["type"] == "float | None"
 
@@ -143,3 +153,41 @@ def test_values_out_of_range_are_rejected(setting: dict[str, Any], words: str) -
 
     with pytest.raises(ConfigError, match=words):
         RunConfig.of("contig", setting)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"split_seed": -1}, "split_seed=-1 must be at least 0"),
+        ({"seed": 10**30}, "seed=1000000000000000000000000000000 must be below 9223372036854775808"),
+        ({"lr": math.inf}, "lr=inf must be finite"),
+        ({"lr": "nan"}, "lr=nan must be above 0"),
+        ({"lr": [1]}, "lr=[1] is not a number"),
+        ({"epochs": True}, "epochs=True is not a whole number"),
+        ({"epochs": {}}, "epochs={} is not a whole number"),
+        ({"holdout": ["tgn"]}, "Unknown value for holdout"),
+    ],
+)
+def test_values_out_of_range_are_refused_by_name(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        set_options(TrainOptions(), settings)
+    assert message in str(refusal.value)
+
+
+@pytest.mark.parametrize("given", [3, {"a": 1}, None])
+def test_a_list_must_be_one(given: object) -> None:
+    with pytest.raises(ConfigError, match=r"sizes=.* is not a list"):
+        set_options(Sample(), {"sizes": given})
+
+
+def test_ranges_are_described() -> None:
+    ranges = {row["name"]: row["range"] for row in describe(TrainOptions())}
+    assert ranges["epochs"] == "at least 1"
+    assert ranges["lr"] == "above 0, finite"
+    assert ranges["seed"] == "at least 0, below 2**63"
+    assert ranges["holdout"] == ""
+
+
+def test_more_heads_than_dimensions_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"heads=9 must be at most dim=8"):
+        build_model(RunConfig.of("contig", {"dim": 8, "heads": 9}), tiny_stream())

@@ -42,6 +42,14 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
                 part.unlink(missing_ok=True)
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the user's home in place of ``~``."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise DiskError(f"{path}: this user has no home folder; write the whole path instead of ~.") from None
+
+
 def is_leftover(path: Path) -> bool:
     """Return whether a file is a temporary one of ``replacing``, left behind by a killed process."""
     stem = path.name[1:].removesuffix(path.suffix)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, field, fields, replace
@@ -61,13 +62,14 @@ def parse_settings(pairs: list[str]) -> dict[str, str]:
 
 
 def describe(config: Any) -> list[dict[str, Any]]:
-    """Describe every option of a config: name, type, default and help."""
+    """Describe every option of a config: name, type, default, range and help."""
     types = typing.get_type_hints(type(config))
     return [
         {
             "name": f.name,
             "type": _type_name(types[f.name]),
             "default": getattr(config, f.name),
+            "range": _range(f.metadata),
             "help": f.metadata.get("help", ""),
         }
         for f in fields(config)
@@ -79,6 +81,16 @@ def as_dict(config: Any) -> dict[str, Any]:
     return dataclasses.asdict(config)
 
 
+def _range(limits: Mapping[str, Any]) -> str:
+    """Return the limits of an option for people: ``at least 0, below 1``."""
+    low, above, below = (limits.get(kind) for kind in ("low", "above", "below"))
+    parts = [] if low is None else [f"at least {low}"]
+    parts += [] if above is None else [f"above {above}"]
+    if below is not None:
+        parts.append("finite" if below == math.inf else f"below {'2**63' if below == 2**63 else below}")
+    return ", ".join(parts)
+
+
 def _check_limits(name: str, value: Any, limits: Mapping[str, Any]) -> None:
     if value is None:
         return
@@ -88,7 +100,7 @@ def _check_limits(name: str, value: Any, limits: Mapping[str, Any]) -> None:
     if above is not None and not value > above:
         raise ConfigError(f"{name}={value} must be above {above}.")
     if below is not None and not value < below:
-        raise ConfigError(f"{name}={value} must be below {below}.")
+        raise ConfigError(f"{name}={value} must be {'finite' if below == math.inf else f'below {below}'}.")
 
 
 def _type_name(kind: Any) -> str:
@@ -109,6 +121,8 @@ def _parse(name: str, value: Any, kind: Any) -> Any:
         kind = next(k for k in inner if k is not type(None))
         return _parse(name, value, kind)
     if origin is tuple:
+        if not isinstance(value, str | list | tuple):
+            raise ConfigError(f"{name}={value!r} is not a list; use comma-separated values.")
         parts = [p for p in map(str.strip, value.split(",")) if p] if isinstance(value, str) else list(value)
         return tuple(_parse(name, p, inner[0]) for p in parts)
     return _scalar(name, value, kind)
@@ -130,6 +144,8 @@ def _scalar(name: str, value: Any, kind: Any) -> Any:
     try:
         if kind is bool:
             return value if isinstance(value, bool) else _WORDS[str(value).lower()]
+        if isinstance(value, bool) or (kind is str and not isinstance(value, str)):
+            raise ValueError
         if kind is int and isinstance(value, float) and value != int(value):
             raise ValueError
         return kind(value)

@@ -33,7 +33,7 @@ def test_the_options_of_a_model() -> None:
     assert options["scope"]["type"] == "near | pair | batch | all"
     assert {option["name"] for option in found["training"]} >= {"epochs", "lr", "holdout"}
     answer = Answer("models", "contig")
-    assert "dim 172 width of embeddings; the paper's (int)" in answer.words
+    assert "dim 172 width of embeddings; the paper's (int, at least 1" in answer.words
     assert "without none parts to leave out" in answer.words
     for option in found["options"] + found["training"]:
         assert option["help"]

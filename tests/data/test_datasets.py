@@ -20,9 +20,10 @@ from support.sites import Site, files_in, serving
 
 import contig
 from contig import registry
+from contig.caches import cache_folder
 from contig.data import datasets, downloads
 from contig.data.catalog import DATASETS, Dataset, register_dataset
-from contig.data.datasets import cache_dir, find_dataset, load_dataset, open_stream
+from contig.data.datasets import find_dataset, load_dataset, open_stream
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
@@ -330,13 +331,13 @@ def test_a_wrong_folder_in_the_environment_is_rejected(monkeypatch: pytest.Monke
 
 
 def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert cache_dir() == tmp_path / "cache"
+    assert cache_folder() == tmp_path / "cache"
     monkeypatch.delenv("CONTIG_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache_dir() == tmp_path / "xdg" / "contig"
+    assert cache_folder() == tmp_path / "xdg" / "contig"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache_dir() == tmp_path / ".cache" / "contig"
+    assert cache_folder() == tmp_path / ".cache" / "contig"
 
 
 def test_enron_is_read_and_the_message_says_how_to_get_it(
@@ -619,7 +620,8 @@ def test_a_dataset_is_a_file_or_a_function() -> None:
 @pytest.mark.parametrize("name", ["wikipedia", "mooc", "collegemsg", "enron", "bitcoin_otc"])
 def test_real_streams_are_as_published(name: str, real_file) -> None:
     stream = load_dataset(name, data_dir=real_file(f"{name}.parquet").parent, download=False)
-    assert not stream.notices
+    unverified = DATASETS[name].fingerprint is None
+    assert ["is unverified" in notice for notice in stream.notices] == [True] * unverified
     assert len(stream) == DATASETS[name].events
     assert stream.num_nodes == DATASETS[name].nodes
     assert stream.bipartite is DATASETS[name].bipartite

@@ -12,6 +12,7 @@ import typer
 
 from contig.cli import console
 from contig.data.read_options import ReadOptions
+from contig.files import expanded
 
 if TYPE_CHECKING:
     from contig.data.events import EventStream
@@ -127,6 +128,6 @@ def _on_disk(file: str, reading: ReadOptions) -> bool:
     from contig.data.catalog import DATASETS
     from contig.data.datasets import find_dataset
 
-    if file not in DATASETS or Path(file).expanduser().exists():
+    if file not in DATASETS or expanded(file).exists():
         return True
     return DATASETS[file].filename is None or find_dataset(file, reading.data_dir) is not None

@@ -47,22 +47,34 @@ class _Entry(NamedTuple):
         names = ("name", "description", "events", "nodes", "bipartite", "edge_width", "labels")
         facts = {name: getattr(self.dataset, name) for name in names}
         place = {"place": self.place, "path": None if self.path is None else str(self.path)}
-        return {**facts, **place, "url": self.dataset.url, "source": self.dataset.source}
+        return {
+            **facts,
+            **place,
+            "verified": not self.doubt,
+            "url": self.dataset.url,
+            "source": self.dataset.source,
+        }
 
     def status(self) -> tuple[str, str]:
         """Return where the dataset is, and the style to print it in."""
         if self.place == "missing":
             how = "downloaded when used" if self.dataset.url else "must be obtained manually"
-            return f"not on this machine; {how}", "yellow"
+            return f"not on this machine; {how}{self.doubt}", "yellow"
         if self.place == "generated":
             return "generated when used", "green"
-        return f"{'cached' if self.place == 'cache' else 'found'}: {self.path}", "green"
+        return f"{'cached' if self.place == 'cache' else 'found'}: {self.path}{self.doubt}", "green"
+
+    @property
+    def doubt(self) -> str:
+        """A remark on a dataset whose events cannot be compared with the published ones."""
+        return " (unverified)" if self.dataset.published and self.dataset.fingerprint is None else ""
 
 
 def _entries(data_dir: Path | None) -> Iterator[_Entry]:
     """Describe every dataset; one that an installed package fails to provide is reported and skipped."""
+    from contig.caches import cache_folder
     from contig.data.catalog import DATASETS
-    from contig.data.datasets import cache_dir, find_dataset
+    from contig.data.datasets import find_dataset
 
     for name in DATASETS:
         try:
@@ -76,7 +88,7 @@ def _entries(data_dir: Path | None) -> Iterator[_Entry]:
         elif path is None:
             yield _Entry(dataset, None, "missing")
         else:
-            yield _Entry(dataset, path, "cache" if path.parent == cache_dir() else "folder")
+            yield _Entry(dataset, path, "cache" if path.parent == cache_folder() else "folder")
 
 
 def _listing(entries: Sequence[_Entry]) -> Text:

@@ -102,6 +102,7 @@ def _option_table(title: str, options: list[dict[str, Any]]) -> Table:
     for option in options:
         default = option["default"]
         shown = "none" if default in (None, ()) else str(default).lower()
-        text = f"{console.plain(option['help'])} [dim]({console.plain(option['type'])})[/dim]"
+        kind = ", ".join(filter(None, (option["type"], option["range"])))
+        text = f"{console.plain(option['help'])} [dim]({console.plain(kind)})[/dim]"
         table.add_row(option["name"], console.plain(shown), text)
     return table

@@ -54,6 +54,11 @@ class Dataset:
     fingerprint: str | None = None
     """``EventStream.fingerprint`` of the events alone: times from 0, no features."""
 
+    @property
+    def published(self) -> bool:
+        """Whether others publish it, so that a file can differ from what it should be."""
+        return self.url is not None or bool(self.instructions)
+
     def __post_init__(self) -> None:
         if (self.filename is None) == (self.generate is None):
             raise ConfigError(f"Dataset {self.name!r} needs either filename= or generate=.")
@@ -83,9 +88,9 @@ def _jodie(name: str, description: str, events: int, nodes: int, **more: Any) ->
     return Dataset(
         name=name,
         description=description,
-        source="SNAP, Stanford: Kumar, Zhang and Leskovec, JODIE, KDD 2019; http://snap.stanford.edu/jodie/",
+        source="SNAP, Stanford: Kumar, Zhang and Leskovec, JODIE, KDD 2019; https://snap.stanford.edu/jodie/",
         filename=f"{name}.csv",
-        url=f"http://snap.stanford.edu/jodie/{name}.csv",
+        url=f"https://snap.stanford.edu/jodie/{name}.csv",
         reading=ReadOptions(format="jodie"),
         events=events,
         nodes=nodes,

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
+from contig.caches import cache_folder
 from contig.data import downloads
 from contig.data.catalog import DATASETS, Dataset
 from contig.data.companions import companion_features
@@ -28,6 +29,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions
 from contig.data.readers import read_events, require_features
 from contig.errors import ConfigError, DataError, unknown
+from contig.files import expanded
 
 log = logging.getLogger("contig")
 
@@ -77,14 +79,6 @@ def find_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> P
     return _find(_resolve(name).dataset, data_dir)
 
 
-def cache_dir() -> Path:
-    """Return where downloads are kept: ``$CONTIG_CACHE``, or ``contig`` in the user's cache folder."""
-    own = os.environ.get("CONTIG_CACHE")
-    if own:
-        return Path(own).expanduser()
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "contig"
-
-
 # --- names and places --------------------------------------------------------------------------------
 
 
@@ -107,7 +101,7 @@ def _resolve(name: str, hint: str = "") -> _Request:
 
 def _is_file(source: str | os.PathLike[str]) -> bool:
     """Return whether the user means a file or a folder of files rather than a dataset."""
-    name, path = os.fspath(source), Path(source).expanduser()
+    name, path = os.fspath(source), expanded(source)
     if path.is_file():
         return True
     if name.partition(":")[0] in DATASETS or IMPORT_PATH.fullmatch(name):
@@ -125,9 +119,9 @@ def _find(dataset: Dataset, data_dir: str | os.PathLike[str] | None) -> Path | N
 
 def _folders(data_dir: str | os.PathLike[str] | None) -> list[Path]:
     name, own = ("data_dir", data_dir) if data_dir is not None else ("CONTIG_DATA", os.getenv("CONTIG_DATA"))
-    if own and not Path(own).expanduser().is_dir():
+    if own and not expanded(own).is_dir():
         raise DataError(f"{name}={os.fspath(own)!r} is not a folder; set it to the folder with the data.")
-    return [*([Path(own).expanduser()] if own else []), cache_dir()]
+    return [*([expanded(own)] if own else []), cache_folder()]
 
 
 def _filenames(dataset: Dataset) -> list[str]:
@@ -177,12 +171,21 @@ def _load_file(dataset: Dataset, reading: ReadOptions, download: bool) -> EventS
     path = _find(dataset, reading.data_dir)
     if path is None:
         return _fetch(dataset, reading.data_dir, download, features)
-    if path.parent == cache_dir():
+    if path.parent == cache_folder():
         downloads.reject_changed(path)
     stream = _read(dataset, path, features)
     for problem in _differences(dataset, stream):
         stream = _with_warning(stream, f"{path} is not {dataset.name} as published: {problem}.")
-    return stream
+    return _with_verification(dataset, stream)
+
+
+def _with_verification(dataset: Dataset, stream: EventStream) -> EventStream:
+    """Note that the events of a dataset could not be compared with the published ones."""
+    if dataset.fingerprint is not None or not dataset.published:
+        return stream
+    notice = f"{dataset.name} is unverified: no checksum of the published events is known, only their number."
+    log.info(notice)
+    return replace(stream, notices=(*stream.notices, notice))
 
 
 def _read(dataset: Dataset, path: Path, features: bool) -> EventStream:
@@ -228,7 +231,7 @@ def _fetch(
     reason = "it is not downloaded automatically" if dataset.url is None else "downloading is off"
     if dataset.url is not None and download:
         try:
-            return _download(dataset, dataset.url, features)
+            return _with_verification(dataset, _download(dataset, dataset.url, features))
         except downloads.Unreachable as error:
             reason = f"it could not be downloaded ({error})"
     bundled = _bundled_collegemsg() if dataset.name == "collegemsg" else None
@@ -294,9 +297,9 @@ def _download(dataset: Dataset, url: str, features: bool) -> EventStream:
 
     assert dataset.filename is not None
     try:
-        return downloads.download(url, cache_dir() / Path(dataset.filename).name, read)
+        return downloads.download(url, cache_folder() / Path(dataset.filename).name, read)
     except OSError as error:
         raise DataError(
-            f"{cache_dir()}: cannot keep the download of {dataset.name} ({error}); free some space or set "
+            f"{cache_folder()}: cannot keep the download of {dataset.name} ({error}); free some space or set "
             "CONTIG_CACHE to another folder."
         ) from error

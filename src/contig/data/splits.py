@@ -52,6 +52,8 @@ def chronological_split(
         raise ConfigError(unknown("holdout", holdout, HOLDOUTS))
     if not (val >= 0 and test >= 0 and val + test < 1):
         raise ConfigError(f"val={val} and test={test} must be fractions >= 0 that leave events for training.")
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"seed={seed!r} must be a whole number of at least 0.")
     if not 0 <= hidden <= 1:
         raise ConfigError(f"hidden={hidden} must be a fraction of the nodes, from 0 to 1.")
     train_cut, val_cut = np.quantile(stream.t, [1 - val - test, 1 - test])

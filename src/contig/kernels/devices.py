@@ -6,6 +6,7 @@ import platform
 
 import torch
 
+from contig.caches import redirect_compiler_caches
 from contig.errors import ConfigError
 
 
@@ -21,6 +22,7 @@ def pick_device(name: str) -> torch.device:
         raise ConfigError(f"device={name!r}: torch finds no GPU; use cpu or auto.")
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
+        redirect_compiler_caches()
     return device
 
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from contig.errors import ConfigError, unknown
-from contig.files import replacing
+from contig.files import expanded, replacing
 from contig.plots.text import POINTS_PER_INCH, wrap
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ STYLE: dict[Any, Any] = {
 
 def check_target(path: str | os.PathLike[str]) -> Path:
     """Check the path of a figure before the work starts; raises ``ConfigError`` if it cannot be written."""
-    target = Path(path).expanduser()
+    target = expanded(path)
     if target.suffix[1:].lower() not in FORMATS:
         raise ConfigError(
             f"{target}: {unknown('image format', target.suffix[1:], FORMATS)} Use one of these extensions."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Literal
 
 from contig.data.splits import Holdout
@@ -23,15 +24,19 @@ class TrainOptions:
         50, "maximum passes over the training events; early stopping usually comes first", low=1
     )
     batch_size: int = option(200, "events scored before they are observed; part of every result", low=1)
-    lr: float = option(3e-4, "learning rate of Adam; the paper's 1e-4 reaches the same more slowly", above=0)
-    weight_decay: float = option(0.0, "L2 penalty of Adam", low=0)
+    lr: float = option(
+        3e-4, "learning rate of Adam; the paper's 1e-4 reaches the same more slowly", above=0, below=inf
+    )
+    weight_decay: float = option(0.0, "L2 penalty of Adam", low=0, below=inf)
     clip: float = option(1.0, "maximum norm of a gradient; single bursts otherwise upset the states", above=0)
     patience: int = option(5, "epochs without a better validation AP before training stops", low=1)
-    seed: int = option(0, "seed of weights, dropout and training negatives")
+    seed: int = option(0, "seed of weights, dropout and training negatives", low=0, below=2**63)
     holdout: Holdout = option(
         "tgn", "which nodes are new: tgn holds a tenth of the nodes out of training, paper none"
     )
-    split_seed: int = option(2020, "seed of the held-out nodes; separate, so that seeds share their events")
+    split_seed: int = option(
+        2020, "seed of the held-out nodes; separate, so that seeds share their events", low=0, below=2**63
+    )
     compile: Literal["auto", "on", "off"] = option(
         "auto", "fuse the kernels of a step on a GPU; auto does so where it saves more time than it takes"
     )

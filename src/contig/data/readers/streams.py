@@ -17,6 +17,7 @@ from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.readers.tables import open_table
 from contig.errors import ConfigError, DataError
+from contig.files import expanded
 
 log = logging.getLogger("contig")
 
@@ -66,7 +67,7 @@ def require_features(stream: EventStream) -> EventStream:
 def _open(source: Any, reading: ReadOptions) -> OpenedTable | EventStream:
     if isinstance(source, str | os.PathLike):
         with read_errors(source, "check the path and its permissions."):
-            return _open_path(Path(source).expanduser(), reading)
+            return _open_path(expanded(source), reading)
     if hasattr(source, "__arrow_c_stream__"):
         if reading.format is not None:
             raise ConfigError(f"format={reading.format!r} is for files; omit it when reading a table.")

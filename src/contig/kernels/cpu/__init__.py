@@ -4,3 +4,13 @@ The loops are plain Python over numpy arrays, compiled on first use and cached o
 computes a range of its rows or columns, so that threads never write to the same place. A loop and
 everything it calls share a module: numba recompiles a cached loop only when its own file changes.
 """
+
+from pathlib import Path
+
+from numba import config
+
+from contig.caches import cache_folder, is_writable
+
+# numba keeps compiled loops next to their source, or in the user's home; a container may have neither.
+if not config.CACHE_DIR and not is_writable(Path(__file__).parent):
+    config.CACHE_DIR = str(cache_folder() / "numba")

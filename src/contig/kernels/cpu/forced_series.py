@@ -1,6 +1,6 @@
 """Power series of driven rows, one row and one block of its columns at a time.
 
-Arithmetic is done in one small buffer at constant offsets: this is what lets the compiler vectorise it.
+Arithmetic is done in one small buffer at constant offsets: this is what lets the compiler vectorize it.
 """
 
 from __future__ import annotations

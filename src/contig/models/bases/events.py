@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from contig.errors import ConfigError
 from contig.history import History
 from contig.kernels.gather import LazyRows
 from contig.layers import Elapsed, LogTimeEncoding, PairDecoder, TemporalAttention, TimeEncoding
@@ -60,6 +61,8 @@ class AttentionReadout(nn.Module):
     """Attention over the last events of a node, then a two-layer perceptron."""
 
     def __init__(self, dim: int, time_dim: int, edge_width: int, *, heads: int, dropout: float) -> None:
+        if heads > dim:
+            raise ConfigError(f"heads={heads} must be at most dim={dim}.")
         super().__init__()
         self.attention = TemporalAttention(
             dim + time_dim,
