@@ -40,6 +40,19 @@ def quantile(times: list[float], share: float) -> float:
     return times[low] + (times[high] - times[low]) * (place - low)
 
 
+@pytest.mark.parametrize(("factor", "shift"), [(10**9, 0), (1, 2**62 - 10**6), (1, -(2**62) + 5)])
+def test_the_split_depends_on_no_unit_and_no_origin(factor: int, shift: int) -> None:
+    """In nanoseconds since 1970, float64 cannot tell neighboring times apart."""
+    rng = np.random.default_rng(3)
+    for events in (11, 71, 200):
+        n, t = np.arange(events), np.sort(rng.integers(0, 900, events))
+        plain, moved = (
+            chronological_split(EventStream.from_arrays(n % 7, 9 + n % 5, x)) for x in (t, t * factor + shift)
+        )
+        for part in ("train", "val", "test"):
+            np.testing.assert_array_equal(getattr(moved, part), getattr(plain, part))
+
+
 @settings(deadline=None)
 @given(
     event_lists(),

@@ -56,9 +56,7 @@ def chronological_split(
         raise ConfigError(f"seed={seed!r} must be a whole number of at least 0.")
     if not 0 <= hidden <= 1:
         raise ConfigError(f"hidden={hidden} must be a fraction of the nodes, from 0 to 1.")
-    train_cut, val_cut = np.quantile(stream.t, [1 - val - test, 1 - test])
-    first_val = int(np.searchsorted(stream.t, train_cut, side="right"))
-    first_test = int(np.searchsorted(stream.t, val_cut, side="right"))
+    first_val, first_test = (_first_after(stream, share) for share in (1 - val - test, 1 - test))
     train = np.arange(first_val)
     if holdout == "tgn":
         held_out = _hidden_nodes(stream, first_val, hidden, seed)
@@ -74,6 +72,17 @@ def chronological_split(
         holdout=holdout,
         seed=seed,
     )
+
+
+def _first_after(stream: EventStream, share: float) -> int:
+    """Return the position of the first event after the time quantile ``share``.
+
+    The quantile may lie between two events, but which events follow it is decided by the earlier one.
+    Interpolated in float64, times in nanoseconds would lose their last digits.
+    """
+    place = round((len(stream) - 1) * share, 6)  # 0.7 * 10 may come out just below 7
+    cut = stream.t[int(place)]
+    return int(np.searchsorted(stream.t, cut, side="right"))
 
 
 def _hidden_nodes(stream: EventStream, first_val: int, share: float, seed: int) -> NDArray[np.bool_]:

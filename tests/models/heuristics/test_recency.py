@@ -19,14 +19,14 @@ def recency(stream: EventStream) -> Model:
 
 
 def last_event(events: list[Event]) -> Expected:
-    """``1 / (1 + age)`` of the pair's last event, in this direction, before ``t``."""
+    """``1 / age`` of the pair's last event, in this direction, before ``t``."""
     times: dict[tuple[int, int], list[float]] = {}
     for a, b, when in events:
         times.setdefault((a, b), []).append(when)
 
     def score(src: int, dst: int, t: float) -> float:
         past = [when for when in times.get((src, dst), []) if when < t]
-        return 1 / (1 + t - max(past)) if past else 0.0
+        return 1 / (t - max(past)) if past else 0.0
 
     return score
 
@@ -43,7 +43,7 @@ def test_the_last_event_counts_strictly_after_it_happened() -> None:
     stream = stream_of([(0, 1, NOW), (0, 1, NOW), (0, 1, NOW + 3)], NODES)
     times = torch.tensor([NOW, NOW + 1, NOW + 3, NOW + 4, NOW + 12])
     found = scores(recency(stream), History.from_stream(stream), times)
-    assert found[:, 0, 1].tolist() == [0.0, 0.5, 0.25, 0.5, np.float32(0.1)]
+    assert found[:, 0, 1].tolist() == [0.0, 1.0, np.float32(1 / 3), 1.0, np.float32(1 / 9)]
     assert found[:, 1, 0].tolist() == [0.0] * 5  # the direction matters
 
 
