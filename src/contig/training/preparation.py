@@ -12,25 +12,47 @@ from contig.models import model_class
 from contig.runs.config import RunConfig
 from contig.streaming.prepared import PreparedStream
 
+LATEST = 2**62  # as int64, differences between times below it do not overflow
+
 
 def prepare(stream: EventStream, config: RunConfig, device: torch.device) -> PreparedStream:
     """Split and index a stream; refuse one that leaves nothing to learn from or to measure."""
+    _check_times(stream)
     split = chronological_split(stream, holdout=config.train.holdout, seed=config.train.split_seed)
     _check_parts(stream, split)
     _check_validation(stream, split, config)
     return PreparedStream.of(stream, split, device, on_host=config.train.graph_on_host(device))
 
 
+def _check_times(stream: EventStream) -> None:
+    """Refuse integer times whose differences, or the next time after the last, may overflow."""
+    if stream.t.dtype.kind == "i" and len(stream) and not -LATEST < stream.t[0] <= stream.t[-1] < LATEST:
+        raise RunError(
+            f"{stream.origin}: the times run from {stream.t[0]:,} to {stream.t[-1]:,}; differences between "
+            f"times beyond {LATEST:,} may overflow. Subtract an offset, or use a coarser unit."
+        )
+
+
 def _check_parts(stream: EventStream, split: Split) -> None:
     for name, part in (("training", split.train), ("validation", split.val), ("test", split.test)):
         if len(part):
             continue
-        held_out = name == "training" and split.holdout == "tgn"
-        cure = ", or holdout=paper to keep every early event for training" if held_out else ""
-        raise RunError(
-            f"{stream.origin}: the {name} part is empty ({len(stream):,} events in all); "
-            f"provide a longer stream{cure}."
-        )
+        raise RunError(f"{stream.origin}: the {name} part is empty; {_cure(stream, name, split)}.")
+
+
+def _cure(stream: EventStream, part: str, split: Split) -> str:
+    """Say why a part is empty and what to do."""
+    events, times = f"{len(stream):,} events", len(np.unique(stream.t))
+    if part == "training" and split.holdout == "tgn":
+        return f"provide more than {events}, or use holdout=paper to keep every early event for training"
+    if times == len(stream):
+        return f"provide more than {events}"
+    if times == 1 < len(stream):
+        return f"all {events} have the same time, and parts are split by time; check the column of times"
+    return (
+        f"the {events} have only {times:,} different times, and events at the same time stay together; "
+        "provide more times, or finer ones"
+    )
 
 
 def _check_validation(stream: EventStream, split: Split, config: RunConfig) -> None:
