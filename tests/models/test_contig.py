@@ -512,21 +512,3 @@ def test_stored_states_need_no_gradient() -> None:
     model.observe(state, history, batch_of(history, 0, 9))
     assert state["h"].grad_fn is None
     assert np.isfinite(state["h"].numpy()).all()
-
-
-@pytest.mark.parametrize("scope", ["pair", "all", "batch"])
-@pytest.mark.parametrize("solver", ["series", "rk4", "dopri5"])
-def test_the_path_leads_from_the_encoding_to_the_updated_state(scope: str, solver: str) -> None:
-    stream = random_stream(seed=5)
-    model = tiny("contig", shape_of(stream), scope=scope, solver=solver)
-    assert isinstance(model, ConTIG)
-    state, history = run_over(model, stream, 4)
-    nodes, now = torch.tensor([0, 3, 5]), history.events["t"][-1] + 2
-    path = model.path(state, history, nodes, now, 9)
-    assert path is not None
-    with torch.no_grad():
-        first = model.norm(model.encode(state, history, nodes, now))
-        last = model.updated(state, history, nodes, now)
-    torch.testing.assert_close(path[0], first)
-    torch.testing.assert_close(path[-1], last)
-    assert not torch.allclose(path[0], path[-1])

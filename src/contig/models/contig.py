@@ -43,7 +43,7 @@ from torch import Tensor, nn
 from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import Elapsed, GatedODE, SplitLinear, TimeEncoding
-from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph, pair_graph
+from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
 from contig.models.bases.links import count_namers, links_of
@@ -176,27 +176,6 @@ class ConTIG(AttentiveMemory):
         unique, place = distinct(torch.cat([nodes, latest.partner]), state.num_nodes)
         encoded = self.encode(state, history, unique, as_of)
         return self.ode.paired(encoded, place[: len(nodes)], place[len(nodes) :], latest.exists)
-
-    @torch.no_grad()
-    def path(
-        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, points: int
-    ) -> Tensor | None:
-        """Return ``H(s)`` for ``s`` from 0 to ``T``: the last interval's path, which ends at ``updated``."""
-        if "update" in self.opt.without:
-            return None
-        at = torch.linspace(0.0, self.opt.horizon, points).tolist()
-        if self.opt.scope == "pair":
-            latest = self.latest(state, history, nodes)
-            both = self.encode(state, history, torch.cat([nodes, latest.partner]), as_of)
-            steps = self.ode.path(both, pair_graph(latest.exists), at)
-            return torch.stack([self.norm(step[: len(nodes)]) for step in steps])
-        if self.opt.scope == "near":
-            members, rings = self._rings(state, history, nodes, as_of)
-            steps = self.ode.walk_path(self.encode(state, history, members, as_of), rings, at)
-            return torch.stack([self.norm(step) for step in steps])
-        members, place = self._members(state, history, nodes)
-        steps = self.ode.path(*self._graph(state, history, members, as_of), at)
-        return torch.stack([self.norm(step.index_select(0, place)) for step in steps])
 
     def _rings(
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor

@@ -131,15 +131,6 @@ class Model(nn.Module, ABC):
         rows = max(1, at_once(src.device) // len(dst))
         return torch.cat([self.score(part.unsqueeze(1), dst) for part in src.split(rows)])
 
-    def path(
-        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, points: int
-    ) -> Tensor | None:
-        """Return states ``[points, nodes, d]``, evenly spaced from each node's latest event to ``as_of``.
-
-        None for a model whose states do not move between events.
-        """
-        return None
-
     def new_state(self, num_nodes: int, *, on_host: bool = False) -> NodeState:
         """Create the state before the first event."""
         return NodeState(self.blank(), num_nodes, self.device, on_host=on_host)

@@ -22,7 +22,6 @@ from contig.models import Model, NodeState
 from contig.streaming.playback import Playback
 from contig.tasks.ranking import best_first
 
-PATH_POINTS = 33  # along the path since a node's latest event
 QUERIES_AT_ONCE = 4096  # bounds the memory of embedding a whole graph
 
 
@@ -45,7 +44,6 @@ class Trajectory:
     node: int | str
     times: NDArray[Any]  # [times]
     embeddings: NDArray[np.float32]  # [times, d]
-    inside: NDArray[np.float32] | None  # [points, d]: the state's path from its latest event to the last time
 
 
 class TrainedModel:
@@ -100,17 +98,17 @@ class TrainedModel:
     def trajectory(
         self, node: int | str, times: Sequence[TimeLike] | NDArray[Any], side: Side | None = None
     ) -> Trajectory:
-        """Embed one node at many times (ascending), between its events too."""
+        """Embed one node at many times (ascending), between its events too.
+
+        Times after the node's latest event give its continuous path from there to now.
+        """
         ascending = self._ascending(times)
         rows = torch.from_numpy(self._rows([node], side=side))
         embeddings = []
         for value in ascending.tolist():
             time = self._time(value)
             embeddings.append(self._embed(self._past.at(time), rows, time)[0])
-        state, nodes = self._past.at(time), rows.to(self.history.device)
-        inside = self.model.path(state, self.history, nodes, time, PATH_POINTS)
-        path = None if inside is None else inside[:, 0].cpu().numpy()
-        return Trajectory(node, ascending, np.stack(embeddings), path)
+        return Trajectory(node, ascending, np.stack(embeddings))
 
     def state_at(self, time: Tensor) -> NodeState:
         """Return the state that has observed exactly the events strictly before ``time``.
