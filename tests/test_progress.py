@@ -19,15 +19,31 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-@pytest.mark.parametrize("show", [None, True])
-def test_lines_are_logged_without_a_terminal(show: bool | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_lines_are_logged_without_a_terminal(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "contig")
-    with Display(show) as display:
+    with Display() as display:
         task = display.task("epoch 5/9", 100)
         task.advance(30, "loss 0.5")
         display.line(LINE)
         task.end()
     assert logged(caplog) == [LINE]
+
+
+def test_lines_are_printed_on_request(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while a task runs, but not at every step."""
+    clock = iter([0.0, 4.0, 4.0, 8.0, 12.0, 12.0, 16.0, 20.0])
+    monkeypatch.setattr("contig.progress.time.perf_counter", lambda: next(clock))
+    with Display(True) as display:
+        task = display.task("epoch 5/9", 100, done=10)
+        task.advance(30, "loss 0.5")  # after 4 seconds
+        task.advance(30, "loss 0.25")  # after 12
+        display.line(LINE)
+        task.end()
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == ["epoch 5/9: 70 of 100 events  loss 0.25  8 events/s", LINE]
 
 
 def test_nothing_is_shown_on_request(

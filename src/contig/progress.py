@@ -1,4 +1,4 @@
-"""Progress for people: bars on a terminal, log lines elsewhere."""
+"""Progress for people: bars on a terminal or in a notebook, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -14,13 +14,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 log = logging.getLogger("contig")
 
 
+SECONDS_BETWEEN_LINES = 10.0  # while a task runs, where there are lines instead of bars
+
+
 class Display:
-    """Shows progress bars on a terminal and log lines elsewhere; ``show=False`` shows nothing."""
+    """Shows progress: bars on a terminal or in a notebook, log records of the package elsewhere.
+
+    ``show=True`` prints lines to stderr instead of logging them, and ``show=False`` shows nothing.
+    """
 
     def __init__(self, show: bool | None = None) -> None:
         console = Console(stderr=True)
-        self.bars = console.is_terminal if show is None else show and console.is_terminal
-        self.lines = show is not False and not self.bars
+        self.bars = show is not False and (console.is_terminal or console.is_jupyter)
+        self.printed = show is True and not self.bars
+        self.logged = show is None and not self.bars
         self.progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -52,10 +59,10 @@ class Display:
         task.end()
 
     def line(self, text: str) -> None:
-        """Print a line above the bars, or log it."""
-        if self.bars:
-            self.progress.console.print(text, highlight=False)
-        elif self.lines:
+        """Print a line, above the bars if there are any, or log it."""
+        if self.bars or self.printed:
+            self.progress.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        elif self.logged:
             log.info(text)
 
 
@@ -63,14 +70,22 @@ class Task:
     """One bar, and the speed since it started."""
 
     def __init__(self, display: Display, description: str, events: int, done: int) -> None:
-        self.bar = display.progress
+        self.display, self.bar = display, display.progress
+        self.description, self.total, self.before = description, events, done
         self.id = self.bar.add_task(description, total=events, completed=done, note="")
         self.started, self.events = time.perf_counter(), 0
+        self.last_line = self.started
 
     def advance(self, events: int, note: str = "") -> None:
         """Count events as done."""
         self.events += events
-        self.bar.update(self.id, advance=events, note=f"{note}  {self.speed():,.0f} events/s".strip())
+        note = f"{note}  {self.speed():,.0f} events/s".strip()
+        self.bar.update(self.id, advance=events, note=note)
+        now = time.perf_counter()
+        if self.display.printed and now - self.last_line >= SECONDS_BETWEEN_LINES:
+            self.last_line = now
+            done = self.before + self.events
+            self.display.line(f"{self.description}: {done:,} of {self.total:,} events  {note}")
 
     def speed(self) -> float:
         """Return the events per second since the bar was started."""
