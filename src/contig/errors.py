@@ -29,6 +29,11 @@ class RunError(ContigError):
 def unknown(what: str, given: str, known: Iterable[str]) -> str:
     """Return a message for an unknown name that suggests the most similar known ones."""
     names = sorted(known)
-    near = difflib.get_close_matches(given, names, n=3, cutoff=0.5)
+    near = close_names(given, names)
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"Unknown {what} {given!r}.{hint} Known: {', '.join(names)}."
+    return f"Unknown {what} {given!r}.{hint} Known: {', '.join(names) or 'none'}."
+
+
+def close_names(given: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that are most similar to the given one, best first."""
+    return difflib.get_close_matches(given, list(known), n=3, cutoff=0.5)

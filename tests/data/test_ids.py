@@ -45,7 +45,7 @@ def test_find_on_both_sides() -> None:
     assert ids.find(3, side="dst") == 2
     with pytest.raises(DataError, match=r"Node 3 is both .* side='src'"):
         ids.find(3)
-    with pytest.raises(DataError, match="Node 7 is not in this stream on the dst side"):
+    with pytest.raises(DataError, match="Node 7 is a source in this stream; expected a destination"):
         ids.find(7, side="dst")
 
 

@@ -56,10 +56,17 @@ class NodeIds:
                 "choose one with side='src' or side='dst'."
             )
         if not found:
+            self._reject_other_side(label, side)
             example = ", ".join(map(repr, self.labels[:3].tolist()))
             where = f" on the {side} side" if side and self.bipartite else ""
             raise DataError(f"Node {label!r} is not in this stream{where}; its ids look like {example}.")
         return next(iter(found.values()))
+
+    def _reject_other_side(self, label: int | str, side: Side | None) -> None:
+        """Say so where a node exists, but not on the side on which it was looked for."""
+        if side is not None and self._lookup(label, dst=side == "src") is not None:
+            kinds = ("source", "destination") if side == "src" else ("destination", "source")
+            raise DataError(f"Node {label!r} is a {kinds[1]} in this stream; expected a {kinds[0]}.")
 
     def _lookup(self, label: int | str, dst: bool) -> int | None:
         if self.labels.dtype.kind == "i" and isinstance(label, str):

@@ -152,8 +152,24 @@ def test_missing_columns_are_reported_with_the_existing_ones(tmp_path: Path) -> 
     assert "t='moment_time', or on the command line --time moment_time." in message
     assert_same(read_events(path, t="moment_time"), EventStream.from_arrays([1], [2], [3]))
     message = rejection(path, t="moment_tim")
-    assert "t='moment_tim'" in message
+    assert "there is no column 'moment_tim' for the times." in message
     assert "Did you mean 'moment_time'?" in message
+
+
+def test_all_missing_columns_are_reported_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("who,page,unix_times\na,b,3\n")
+    message = rejection(path)
+    for role in ("src", "dst", "t"):
+        assert f"{role!r} or similar" in message
+    assert "src='who', dst='page', t='unix_times'" in message
+    assert "--src who --dst page --time unix_times." in message
+    assert "'src' or similar" not in rejection(path, src="who")
+    message = rejection(path, src="whom", dst="page", t="z")
+    assert "no column 'whom' for the sources and no column 'z' for the times. Did you mean 'who'?" in message
+    assert "no column 7 for the times. There are columns '0'" in rejection(path, src=0, dst=1, t=7)
+    path.write_text("3,4,5\n")
+    assert "no column for 'src' and 'dst' and 't'" in rejection(path)
 
 
 def test_ambiguous_columns_are_rejected(tmp_path: Path) -> None:
@@ -162,7 +178,7 @@ def test_ambiguous_columns_are_rejected(tmp_path: Path) -> None:
     assert "2 columns are called 't'" in rejection(path)
     assert read_events(path, t="T").t.tolist() == [4]
     path.write_text("src,dst,t,t\n1,2,3,4\n")
-    assert "t='t' names 2 columns" in rejection(path, t="t")
+    assert "2 columns are called 't', which was given for the times" in rejection(path, t="t")
     pq.write_table(pa.table([[1], [2], [3], [4]], names=["src", "dst", "t", "t"]), tmp_path / "twice.parquet")
     assert "two columns are called 't'" in rejection(tmp_path / "twice.parquet")
     assert "must be three columns" in rejection(path, src=1, dst=1, t=2)

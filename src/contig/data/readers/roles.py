@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 
 from contig.data.read_options import ColumnName, ReadOptions
 from contig.data.readers.names import listed, plain_name
 from contig.data.readers.opened import OpenedTable, Roles
 from contig.data.validation import is_number
-from contig.errors import DataError, unknown
+from contig.errors import DataError, close_names
 
 NODE_NAMES = {
     "src": ("src", "source", "user", "u", "from", "sender"),
@@ -21,6 +22,14 @@ ALIASES = {
     "t": ("t", "ts", "time", "timestamp", "datetime", "date", "unixtime", "unix_time", "event_time"),
     "label": ("label", "state_label", "y"),
 }
+REQUIRED = ("src", "dst", "t")
+ROLE_WORDS = {
+    "src": "sources",
+    "dst": "destinations",
+    "t": "times",
+    "label": "labels",
+    "features": "edge features",
+}
 FEATURE_LISTS = ("features", "edge_features", "msg")
 NUMBERED_FEATURE = re.compile(r"(f|feat|feature|edge_feat|edge_feature)_?\d+")
 
@@ -31,12 +40,15 @@ def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
     A column named as a feature is recognized as src, dst or t only if no other column is.
     """
     features = reading.feature_columns
+    _reject_unknown(table, reading)
     found = {role: _named(table, role, given) for role, given in reading.columns.items() if given is not None}
     claimed = None if features is None else tuple(_named(table, "features", given) for given in features)
     for role in ALIASES:
         if role not in found:
             position = _recognized(table, role, set(found.values()), set(claimed or ()))
             found |= {} if position is None else {role: position}
+    if missing := [role for role in REQUIRED if role not in found]:
+        raise _no_columns(table, missing, set(found.values()))
     s, d, t = (found[role] for role in ("src", "dst", "t"))
     if len({s, d, t}) < 3:
         raise DataError(
@@ -53,34 +65,46 @@ def users_and_items(table: OpenedTable, roles: Roles) -> bool | None:
     return True if src.startswith("user") and dst.startswith("item") else None
 
 
-def _named(table: OpenedTable, role: str, given: ColumnName) -> int:
-    """Return the position of the column the caller named."""
+def _reject_unknown(table: OpenedTable, reading: ReadOptions) -> None:
+    """Reject the columns that the caller named and that do not exist, all of them at once."""
+    given = [(role, name) for role, name in reading.columns.items() if name is not None]
+    given += [("features", name) for name in reading.feature_columns or ()]
+    wrong = [(role, name) for role, name in given if not _matches(table, name)]
+    if not wrong:
+        return
+    problem = " and ".join(f"no column {name!r} for the {ROLE_WORDS[role]}" for role, name in wrong)
+    near = [m for _, name in wrong if isinstance(name, str) for m in close_names(name, table.names)]
+    hint = f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
+    counted = ", counted from 0" if any(isinstance(name, int) for _, name in wrong) else ""
+    raise DataError(f"{table.origin}: there is {problem}.{hint} There are {listed(table.names)}{counted}.")
+
+
+def _matches(table: OpenedTable, given: ColumnName) -> list[int]:
+    """Return the positions of the columns that the caller may mean."""
     names = table.names
     if isinstance(given, int):
-        if 0 <= given < len(names):
-            return given
-        raise DataError(
-            f"{table.origin}: {role}={given} is not a column; "
-            f"there are {len(names)}, counted from 0: {listed(names)}."
-        )
+        return [given] if 0 <= given < len(names) else []
     same = [i for i, name in enumerate(names) if name == given]
-    same = same or [i for i, name in enumerate(names) if plain_name(name) == plain_name(given)]
-    if len(same) == 1:
-        return same[0]
-    if same:
-        raise DataError(f"{table.origin}: {role}={given!r} names {len(same)} columns; rename all but one.")
-    raise DataError(f"{table.origin}, {role}={given!r}: {unknown('column', given, names)}")
+    return same or [i for i, name in enumerate(names) if plain_name(name) == plain_name(given)]
+
+
+def _named(table: OpenedTable, role: str, given: ColumnName) -> int:
+    """Return the position of the column the caller named, which exists."""
+    position, *others = _matches(table, given)
+    if others:
+        raise DataError(
+            f"{table.origin}: {1 + len(others)} columns are called {given!r}, which was given for the "
+            f"{ROLE_WORDS[role]}; rename all but one."
+        )
+    return position
 
 
 def _recognized(table: OpenedTable, role: str, taken: set[int], claimed: set[int]) -> int | None:
-    """Return the column recognized for ``role``; None if there is none and the role is optional."""
+    """Return the column recognized for ``role``, if there is one."""
     position = _by_alias(table, role, taken | claimed)
-    if position is not None or role == "label":
+    if position is not None or role not in REQUIRED:
         return position
-    position = _by_alias(table, role, taken)
-    if position is None:
-        raise _no_column(table, role)
-    return position
+    return _by_alias(table, role, taken)
 
 
 def _by_alias(table: OpenedTable, role: str, taken: set[int]) -> int | None:
@@ -99,21 +123,34 @@ def _by_alias(table: OpenedTable, role: str, taken: set[int]) -> int | None:
 FLAGS = {"t": "--time"}  # the command line options that are not named like the role
 
 
-def _no_column(table: OpenedTable, role: str) -> DataError:
+def _no_columns(table: OpenedTable, missing: Sequence[str], taken: set[int]) -> DataError:
+    """Return the error for a table in which some roles have no column: it names all of them."""
     if not table.has_header or all(is_number(name) for name in table.names):
         return DataError(
-            f"{table.origin}: no column for {role!r}; the file seems to have no header, and its first event "
-            f"has {len(table.names)} fields. Give the columns by position: src=0, dst=1, t=2, or on the "
-            "command line --src 0 --dst 1 --time 2."
+            f"{table.origin}: no column for {' and '.join(map(repr, missing))}; the file seems to have no "
+            f"header, and its first event has {len(table.names)} fields. Give the columns by position: "
+            "src=0, dst=1, t=2, or on the command line --src 0 --dst 1 --time 2."
         )
-    known = NODE_NAMES.get(role, ALIASES[role])
-    near = [name for name in table.names if any(len(k) > 2 and k in plain_name(name) for k in known)]
-    guess = (near or table.names)[0]
+    known = {role: NODE_NAMES.get(role, ALIASES[role]) for role in missing}
+    problem = ", none ".join(f"{role!r} or similar ({', '.join(known[role])})" for role in missing)
+    guesses = _guesses(table, known, taken)
+    keywords = ", ".join(f"{role}={guess!r}" for role, guess in guesses.items())
+    flags = " ".join(f"{FLAGS.get(role, f'--{role}')} {guess}" for role, guess in guesses.items())
     return DataError(
-        f"{table.origin}: no column is called {role!r} or similar ({', '.join(known)}); there are "
-        f"{listed(table.names)}. Name the column, for instance {role}={guess!r}, or on the command line "
-        f"{FLAGS.get(role, f'--{role}')} {guess}."
+        f"{table.origin}: no column is called {problem}; there are {listed(table.names)}. Name the columns, "
+        f"for instance {keywords}, or on the command line {flags}."
     )
+
+
+def _guesses(table: OpenedTable, known: Mapping[str, Sequence[str]], taken: set[int]) -> dict[str, str]:
+    """Return a column for each role that might be meant, by its name or simply the next one."""
+    free = [name for i, name in enumerate(table.names) if i not in taken] or list(table.names)
+    guesses: dict[str, str] = {}
+    for role, names in known.items():
+        left = [name for name in free if name not in guesses.values()] or free
+        near = [name for name in left if any(len(k) > 2 and k in plain_name(name) for k in names)]
+        guesses[role] = (near or left)[0]
+    return guesses
 
 
 def _recognized_features(table: OpenedTable, taken: set[int]) -> tuple[int, ...]:
