@@ -157,7 +157,7 @@ def test_what_is_not_a_model(attributes: dict[str, Any], problem: str) -> None:
 
 @pytest.mark.parametrize("thing", [3, dict, None])
 def test_what_is_not_even_a_class_of_models(thing: Any) -> None:
-    with pytest.raises(ConfigError, match=r"expected a subclass of contig\.Model"):
+    with pytest.raises(ConfigError, match=r"is not a model: expected .* a subclass of contig\.Model"):
         model_name(thing)
 
 

@@ -46,10 +46,15 @@ def test_settings_override_a_model_s_own_defaults(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("model", "settings", "message"),
     [
-        ("contig", {"dimm": 3}, "Unknown option of contig or of its training 'dimm'.*Did you mean 'dim'"),
-        ("edgebank", {"dim": 3}, "Unknown option of edgebank.*window"),
+        (
+            "contig",
+            {"dimm": 3},
+            "Unknown option 'dimm'. Did you mean 'dim'.*options of contig and of its training",
+        ),
+        ("edgebank", {"dim": 3}, "Unknown option 'dim'.*window.*options of edgebank"),
         ("contig", {"epoch": 3}, "Did you mean 'epochs'"),
         ("contig", {"dim": "many"}, "dim='many' is not a whole number"),
+        ("contig", {"seed": -1}, "seed=-1 must be at least 0"),
         ("contig", {"scope": "alll"}, "Did you mean 'all'"),
         ("edgebnk", {}, "Unknown model 'edgebnk'.*Did you mean 'edgebank'"),
     ],

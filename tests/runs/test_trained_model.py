@@ -186,7 +186,7 @@ def test_nodes_are_named_by_the_user_s_ids(text_id_run: Run) -> None:
 def test_unknown_ids_come_with_examples(text_id_run: Run, run: Run) -> None:
     with pytest.raises(DataError, match="'n99' is not in this stream; its ids look like 'n0'"):
         text_id_run.embed(["n99"])
-    with pytest.raises(DataError, match="'n16' is not in this stream on the src side"):
+    with pytest.raises(DataError, match="'n16' is a destination in this stream; expected a source"):
         text_id_run.recommend("n16")
     with pytest.raises(DataError, match="ids look like 0, 1, 2"):
         run.trajectory(12345, [1.0])

@@ -340,6 +340,21 @@ def test_all_problems_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert "IndexError: index out of range" in str(caught.value)
 
 
+def test_a_wrong_option_is_reported_once_and_before_any_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contig.testing.CHECKS", (lambda case: pytest.fail("a check ran"),))
+    with pytest.raises(contig.ConfigError, match="dim=0 must be at least 1"):
+        check_model(Sound, {"dim": 0})
+
+
+def test_a_failed_check_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check_it(case: ModelCase) -> None:
+        raise ValueError("first\nsecond")
+
+    monkeypatch.setattr("contig.testing.CHECKS", (check_it,))
+    with pytest.raises(AssertionError, match=r"checks:\n- check_it: ValueError: first$"):
+        check_model(Sound)
+
+
 def test_departures_are_declared() -> None:
     check = CHECK_OF["empty_history"]
     check(ModelCase(KnowsNumbers, identifies_nodes=True))

@@ -1,5 +1,6 @@
 """The models, their contract and their names."""
 
+from contig.models.checks import create_model
 from contig.models.contract import DataShape, EventBatch, Model
 from contig.models.registry import MODELS, model_class, model_name, model_names, register_model
 from contig.models.state import NodeState
@@ -13,6 +14,7 @@ __all__ = [
     "EventBatch",
     "Model",
     "NodeState",
+    "create_model",
     "model_class",
     "model_name",
     "model_names",

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History, TimeScale
+from contig.models.checks import check_embeddings, check_scores
 from contig.models.state import NodeState
 
 
@@ -98,9 +99,9 @@ class Model(nn.Module, ABC):
         """
         nodes = torch.cat([src, dst.flatten()])
         when = torch.cat([times, times.repeat_interleave(dst.shape[1])])
-        embedded = self.embed(state, history, nodes, when, as_of)
+        embedded = check_embeddings(self, self.embed(state, history, nodes, when, as_of), len(nodes))
         ours, theirs = embedded[: len(src)], embedded[len(src) :].unflatten(0, dst.shape)
-        return self.score(ours.unsqueeze(1), theirs)
+        return check_scores(self, self.score(ours.unsqueeze(1), theirs), tuple(dst.shape))
 
     def prepare(self, history: History) -> None:
         """Initialize from the history of the training events; called once, before the first epoch."""
@@ -119,7 +120,8 @@ class Model(nn.Module, ABC):
         """
         if times.ndim == 0 and dst.ndim == 1:
             when = times.expand(len(src) + len(dst))
-            embedded = self.embed(state, history, torch.cat([src, dst]), when, as_of)
+            nodes = torch.cat([src, dst])
+            embedded = check_embeddings(self, self.embed(state, history, nodes, when, as_of), len(nodes))
             return self.score_all(embedded[: len(src)], embedded[len(src) :])
         rows = max(1, at_once(src.device) // dst.shape[-1])
         dst, times = dst.expand(len(src), -1), times.expand(len(src))

@@ -42,7 +42,11 @@ MODELS: tuple[str, ...] = tuple(_BUILTIN)
 def check_model_class(name: str, found: Any) -> None:
     """Raise a ``ConfigError`` that says what ``found`` lacks to be used as the model ``name``."""
     if not isinstance(found, type) or not issubclass(found, Model):
-        raise ConfigError(f"The model {name!r} is {found!r}; expected a subclass of contig.Model.")
+        named = "" if name == repr(found) else f"{name}: "
+        raise ConfigError(
+            f"{named}{found!r} is not a model: expected the name of one (see contig models) or a subclass of "
+            "contig.Model."
+        )
     problem = _problem(found)
     if problem is None and ":" not in name and found.name != name:
         problem = (

@@ -14,7 +14,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 from contig.history import TimeScale
-from contig.models import DataShape, Model, model_class, model_name
+from contig.models import DataShape, Model, create_model, model_class, model_name
 from contig.options import as_dict, set_options
 from contig.runs.options import TrainOptions
 
@@ -45,7 +45,8 @@ class RunConfig:
         given = dict(settings or {})
         for name in given:
             if name not in ours | theirs:
-                raise ConfigError(unknown(f"option of {model} or of its training", name, ours | theirs))
+                message = unknown("option", name, ours | theirs)
+                raise ConfigError(f"{message} These are the options of {model} and of its training.")
         return cls(
             model=model,
             model_options=set_options(options, {k: v for k, v in given.items() if k in theirs}),
@@ -68,7 +69,5 @@ def build_model(config: RunConfig, stream: EventStream, time_scale: TimeScale | 
     """
     features = stream.node_features
     nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
-    make: Any = model_class(config.model)
     shape = DataShape(stream.edge_width, nodes, stream.num_nodes, time_scale or TimeScale())
-    model: Model = make(config.model_options, shape)
-    return model
+    return create_model(model_class(config.model), config.model_options, shape)

@@ -19,6 +19,7 @@ from contig.data.ids import Side
 from contig.errors import ConfigError, DataError
 from contig.history import History
 from contig.models import Model, NodeState
+from contig.models.checks import check_embeddings
 from contig.streaming.playback import Playback
 from contig.tasks.ranking import best_first
 
@@ -128,7 +129,11 @@ class TrainedModel:
     @torch.no_grad()
     def _embed(self, state: NodeState, nodes: Tensor, time: Tensor) -> NDArray[np.float32]:
         parts = [
-            self.model.embed(state, self.history, part, time.repeat(len(part)), time)
+            check_embeddings(
+                self.model,
+                self.model.embed(state, self.history, part, time.repeat(len(part)), time),
+                len(part),
+            )
             for part in nodes.to(self.history.device).split(QUERIES_AT_ONCE)
         ]
         embeddings: NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()

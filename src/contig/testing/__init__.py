@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from contig.models import Model
+from contig.options import set_options
 from contig.testing import contract
 from contig.testing.cases import ModelCase
 from contig.testing.causality import check_future_changes_nothing
@@ -59,6 +60,7 @@ def check_model(
     differ: ``joint_queries``, ``identifies_nodes`` and ``frozen``.
     """
     case = ModelCase(model, settings or {}, **departures)
+    set_options(case.kind.options(), case.settings)  # a wrong option would fail every check
     failures: list[tuple[str, Exception]] = []
     for check in CHECKS:
         try:
@@ -72,7 +74,9 @@ def check_model(
 
 
 def _described(error: Exception) -> str:
-    return str(error) if isinstance(error, AssertionError) else f"{type(error).__name__}: {error}"
+    """Return an error as one line; the first failure is also the cause of the whole error."""
+    first, _, _ = str(error).partition("\n")
+    return first if isinstance(error, AssertionError) else f"{type(error).__name__}: {first}"
 
 
 __all__ = ["CHECKS", "Check", "ModelCase", "check_model"]

@@ -11,7 +11,15 @@ from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.history import History, TimeScale
-from contig.models import DataShape, EventBatch, Model, NodeState, model_class, model_name
+from contig.models import (
+    DataShape,
+    EventBatch,
+    Model,
+    NodeState,
+    create_model,
+    model_class,
+    model_name,
+)
 from contig.models.heuristics.base import Heuristic
 from contig.options import set_options
 from contig.streaming.schedule import schedule
@@ -39,11 +47,10 @@ class ModelCase:
 
     def build(self, data: DataShape, seed: int = 0) -> Model:
         """Build the model in evaluation mode, with weights drawn from ``seed``."""
-        make: Any = self.kind
+        options = set_options(self.kind.options(), self.settings)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model: Model = make(set_options(self.kind.options(), self.settings), data)
-        return model.eval()
+            return create_model(self.kind, options, data).eval()
 
     def prepared(self, stream: EventStream, seed: int = 0) -> Model:
         """Build the model for a stream and prepare it as training does."""
