@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from contig.errors import DiskError
+from contig.errors import ConfigError, DiskError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -55,6 +55,20 @@ def is_leftover(path: Path) -> bool:
     stem = path.name[1:].removesuffix(path.suffix)
     original, dot, random = stem.rpartition(".")
     return path.name.startswith(".") and bool(dot) and len(random) == 8 and original.endswith(path.suffix)
+
+
+def file_above(path: Path) -> Path | None:
+    """Return the file that stands where ``path`` needs a folder, if there is one."""
+    existing = next((parent for parent in path.parents if parent.exists()), None)
+    return None if existing is None or existing.is_dir() else existing
+
+
+def check_file_path(path: Path) -> None:
+    """Raise ``ConfigError`` if no file can be written at ``path``; missing folders are created later."""
+    if path.is_dir():
+        raise ConfigError(f"{path} is a folder; give the name of a file.")
+    if blocking := file_above(path):
+        raise ConfigError(f"{path} cannot be written: {blocking} is a file, not a folder.")
 
 
 def write_json(path: Path, content: Any, *, durable: bool = False) -> None:

@@ -41,8 +41,17 @@ def test_a_new_run_holds_its_events_and_its_config(stream: EventStream, tmp_path
     written = json.loads((folder.path / "config.json").read_text())
     assert written["data"]["fingerprint"] == stream.fingerprint()
     assert written["data"]["events"] == 400
+    folder.create(stream, config)  # nothing is lost before the first checkpoint
+    folder.save("checkpoint.pt", {})
     with pytest.raises(RunError, match="already holds a run"):
         folder.create(stream, config)
+
+
+def test_the_config_of_something_else_is_not_replaced(stream: EventStream, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"theme": "dark"}')
+    with pytest.raises(RunError, match="already holds a run"):
+        fit(stream, "edgebank", out=tmp_path, show=False)
+    assert (tmp_path / "config.json").read_text() == '{"theme": "dark"}'
 
 
 def test_a_run_cannot_replace_a_file(stream: EventStream, tmp_path: Path) -> None:
@@ -50,6 +59,18 @@ def test_a_run_cannot_replace_a_file(stream: EventStream, tmp_path: Path) -> Non
     with pytest.raises(RunError, match="is a file"):
         RunFolder(tmp_path / "run").create(stream, RunConfig.of("contig"))
     assert (tmp_path / "run").read_text() == "mine"
+
+
+def test_a_run_cannot_lie_below_a_file(stream: EventStream, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(RunError, match=r"cannot hold a run: .*file is a file"):
+        RunFolder(tmp_path / "file" / "below" / "run").create(stream, RunConfig.of("contig"))
+
+
+def test_removing_a_run_keeps_other_files(copy: Path) -> None:
+    (copy / "notes.txt").write_text("mine")
+    RunFolder(copy).remove_run()
+    assert [path.name for path in copy.iterdir()] == ["notes.txt"]
 
 
 def test_other_files_in_the_folder_are_kept(stream: EventStream, tmp_path: Path) -> None:
@@ -181,6 +202,15 @@ def test_runs_without_checksums_are_opened_and_resumed(run: Run, copy: Path) -> 
     assert not (copy / "checksums.json").exists()
 
 
+def test_a_missing_serving_state_is_computed_again(copy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    expected = Run.open(copy).embed()
+    (copy / "serving.pt").unlink()
+    found = Run.open(copy)
+    np.testing.assert_allclose(found.embed(), expected, rtol=1e-4, atol=1e-6)
+    assert "has no serving.pt; the state is computed again from best.pt" in caplog.text
+    assert "not finished" not in caplog.text
+
+
 @pytest.mark.parametrize("column", ["src", "dst", "t"])
 def test_changed_events_of_runs_without_checksums_are_noticed(column: str, copy: Path) -> None:
     without_checksums(copy)
@@ -215,7 +245,7 @@ def test_damaged_tensors(name: str, damage: str, copy: Path) -> None:
     (copy / name).write_bytes(damaged[damage])
     renew_checksums(copy)
     use = resume if name == "checkpoint.pt" else lambda path: Run.open(path).evaluate()
-    with pytest.raises(RunError, match=rf"{name} cannot be read.*damaged"):
+    with pytest.raises(RunError, match=rf"{name} is damaged and cannot be read; restore it"):
         use(copy)
 
 
@@ -244,7 +274,8 @@ def test_weights_that_do_not_fit_the_config(copy: Path) -> None:
     content["options"]["dim"] = 12
     (copy / "config.json").write_text(json.dumps(content))
     renew_checksums(copy)
-    with pytest.raises(RunError, match=r"serving\.pt does not fit config\.json"):
+    message = r"serving\.pt does not fit config.*from_src\.weight is \[8, 8\] torch.float32, not \[12, 12\]"
+    with pytest.raises(RunError, match=message):
         Run.open(copy)
 
 

@@ -26,8 +26,12 @@ from support.trained import (
 from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError, RunError
 from contig.kernels.devices import pick_device
+from contig.runs.config import RunConfig
+from contig.runs.folder import RunFolder
 from contig.runs.run import Run
+from contig.training import loop
 from contig.training.fit import fit, resume
+from contig.training.session import Session
 
 
 def test_only_the_seed_decides_the_result(stream: EventStream, tmp_path: Path) -> None:
@@ -173,6 +177,30 @@ def test_an_existing_run_is_not_overwritten(tiny_run: Run, stream: EventStream) 
     with pytest.raises(RunError, match=r"already holds a run.*contig resume"):
         train_tiny(stream, tiny_run.path)
     assert {path: path.read_bytes() for path in tiny_run.path.rglob("*") if path.is_file()} == before
+
+
+def test_a_failed_training_leaves_its_folder_free(
+    stream: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it has reached a checkpoint, from which it can be resumed."""
+
+    def fail(*_: Any) -> None:
+        raise RunError("The loss became NaN")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "train_step", fail)
+        with pytest.raises(RunError, match="NaN"):
+            train_tiny(stream, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    RunFolder(tmp_path).create(stream, RunConfig.of("edgebank"))  # as a killed training leaves it
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_finish", fail)
+        with pytest.raises(RunError, match="NaN"):
+            train_tiny(stream, tmp_path)
+    assert (tmp_path / "checkpoint.pt").exists()
+    with pytest.raises(RunError, match="already holds a run"):
+        train_tiny(stream, tmp_path)
+    assert train_tiny(stream, tmp_path, overwrite=True).metrics.best_epoch == 1
 
 
 # -- TensorBoard -------------------------------------------------------------------------------------------

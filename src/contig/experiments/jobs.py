@@ -16,6 +16,7 @@ from contig.experiments.identity import is_finished, run_folder
 from contig.experiments.recipes import Recipe
 from contig.experiments.worker_process import Runnable
 from contig.experiments.workers import WorkerPool, sigterm_interrupts, threads_each
+from contig.files import file_above
 from contig.models import model_class
 from contig.runs.metrics import RunMetrics, read_metrics
 from contig.training.fit import fit, resume
@@ -106,8 +107,8 @@ def plan(recipes: Sequence[Recipe], seeds: int, runs: Path, any_numerics: bool =
 
 def runs_in(out: Path) -> Path:
     """Return the folder of the runs in ``out``; commands with the same ``out`` share their runs."""
-    if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; give a folder for the runs.")
+    if blocking := file_above(out / "runs"):
+        raise ConfigError(f"--out {out}: {blocking} is a file; give a folder for the runs.")
     return out / "runs"
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,7 +27,7 @@ import torch
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
-from contig.files import disk_error, is_leftover, replacing
+from contig.files import disk_error, file_above, is_leftover, replacing
 from contig.locks import locked
 from contig.models import Model, NodeState
 from contig.numerics import VERSION
@@ -39,6 +40,9 @@ from contig.runs.saved_model import SCHEMA, restore_model
 from contig.runs.writer import save_tensors
 
 log = logging.getLogger("contig")
+
+RUN_FILES = ("checkpoint.pt", "best.pt", "serving.pt", "metrics.json", "curve.png")  # what a training makes
+RUN_FOLDERS = ("stream", "evaluations", "tensorboard")
 
 
 class RunFolder:
@@ -53,15 +57,38 @@ class RunFolder:
 
     # -- starting, resuming ----------------------------------------------------------------------
 
+    @property
+    def has_results(self) -> bool:
+        """Whether the run has reached a checkpoint; otherwise nothing is lost with it."""
+        return any(self.has(name) for name in RUN_FILES)
+
+    def _is_run(self) -> bool:
+        """Return whether ``config.json`` is that of a run, not of something else."""
+        try:
+            self.manifest()
+        except ContigError:
+            return False
+        return True
+
     def must_be_free(self) -> None:
-        """Raise a ``RunError`` if the folder holds a run: an earlier run is never overwritten."""
-        if self.has("config.json"):
+        """Raise a ``RunError`` if the folder holds a run, or cannot be a folder.
+
+        A run that has not reached a checkpoint may be replaced.
+        """
+        if self.has("config.json") and (self.has_results or not self._is_run()):
             raise RunError(
-                f"{self.path} already holds a run. Continue it with 'contig resume {self.path}', or choose "
-                "another folder."
+                f"{self.path} already holds a run. Continue it with 'contig resume {self.path}', choose "
+                "another folder, or replace the run with --overwrite (overwrite=True)."
             )
-        if self.path.exists() and not self.path.is_dir():
-            raise RunError(f"{self.path} is a file; choose a folder.")
+        if blocking := file_above(self.path / "config.json"):
+            raise RunError(f"{self.path} cannot hold a run: {blocking} is a file; choose a folder.")
+
+    def remove_run(self) -> None:
+        """Remove the files of a run; other files in the folder are kept."""
+        for name in ("config.json", CHECKSUMS, *RUN_FILES):  # without the config it is a run no longer
+            (self.path / name).unlink(missing_ok=True)
+        for folder in RUN_FOLDERS:
+            shutil.rmtree(self.path / folder, ignore_errors=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -167,7 +194,9 @@ class RunFolder:
         try:
             stream = load_stream(self.path / "stream")
         except ContigError as error:
-            raise RunError(f"{self.path}/stream cannot be read ({error}); the run is damaged.") from error
+            raise RunError(
+                f"{self.path}/stream is damaged: a file is missing or incomplete. Restore it, or train again."
+            ) from error
         if not verified and stream.fingerprint() != self.manifest().data.fingerprint:
             raise RunError(
                 f"{self.path}/stream does not hold the events that the run was trained on (the fingerprint "
@@ -201,8 +230,7 @@ class RunFolder:
         except PermissionError as error:
             raise disk_error(error, path) from error
         except Exception as error:  # unpickling a damaged file can raise anything
-            reason = str(error).partition("\n")[0]
-            raise RunError(f"{path} cannot be read ({reason}); the file is damaged.") from error
+            raise RunError(f"{path} is damaged and cannot be read; restore it, or train again.") from error
         if not isinstance(content, dict):
             raise RunError(
                 f"{path} must hold named values, not a {type(content).__name__}; the file is damaged."

@@ -55,24 +55,27 @@ class Run(TrainedModel):
         """
         folder, on = RunFolder(path), pick_device(str(device))
         config, stream = folder.config(), folder.stream()
-        finished = folder.has("serving.pt") or not folder.has("best.pt")
-        name = "serving.pt" if finished else "best.pt"
+        complete = folder.has("serving.pt") or not folder.has("best.pt")
+        name = "serving.pt" if complete else "best.pt"
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
             model = build_model(config, stream).to(on)
         state = NodeState(model.blank(), stream.num_nodes, on, on_host=config.train.graph_on_host(on))
-        saved = folder.restore(name, model, state, len(stream), **({} if finished else {"epoch": int}))
+        saved = folder.restore(name, model, state, len(stream), **({} if complete else {"epoch": int}))
         model.eval()
         run = cls(folder, config, stream, model, state)
-        if not finished:
+        if not complete:
             run._observe_everything(saved["epoch"])
         return run
 
     def _observe_everything(self, epoch: int) -> None:
         """Advance the state of the best epoch over the whole stream, as a finished training does."""
-        log.warning(
-            f"{self.path}: the training is not finished; answers come from its best epoch so far, "
-            f"epoch {epoch}. To continue: contig resume {self.path}"
-        )
+        if self.folder.has("metrics.json"):
+            log.warning(f"{self.path} has no serving.pt; the state is computed again from best.pt.")
+        else:
+            log.warning(
+                f"{self.path}: the training is not finished; answers come from its best epoch so far, "
+                f"epoch {epoch}. To continue: contig resume {self.path}"
+            )
         self.state.reset()
         replay(self.model, self.state, self.history, np.arange(len(self.stream)), self.batch_size)
 

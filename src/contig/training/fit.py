@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ def fit(
     device: str = "auto",
     show: bool | None = None,
     tensorboard: bool = False,
+    overwrite: bool = False,
     **settings: Any,
 ) -> Run:
     """Train ``model`` on events and return the finished run.
@@ -50,27 +53,45 @@ def fit(
     ``data`` is an ``EventStream``, a file, the name of a dataset, or a table (a pandas or polars frame, a
     pyarrow table). ``settings`` are options of the model or of the training (``epochs=10, dim=64``), and
     the fields of ``ReadOptions`` (``src="who"``) for a file or a table. The run is saved in the folder
-    ``out`` (a temporary one by default). ``show`` forces progress on or off.
+    ``out`` (a temporary one by default), where ``overwrite`` replaces an earlier run. A training that fails
+    before its first checkpoint leaves nothing there. ``show`` turns progress on or off (on by default where
+    stderr is a terminal).
     """
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
     name = model_class(config.model).name
     chosen = pick_device(device)
     folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{name}-"))
-    folder.must_be_free()
-    with folder.locked():
+    if not overwrite:
         folder.must_be_free()
+    with folder.locked():
+        if not overwrite:
+            folder.must_be_free()
         stream = _read(data, reading)
         display = Display(show)
         memory = PeakMeter(chosen)
         with torch.random.fork_rng(devices=_cuda_devices(chosen)):
             session = Session(prepare(stream, config, chosen), config)
             writer = _tensorboard(folder) if tensorboard else None
+            if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
+                folder.remove_run()
             folder.create(stream, config)
             if session.model.learns:
                 for line in before_training(session):
                     display.line(line)
-            return train(session, folder, display, memory, writer)
+            with _removed_on_failure(folder):
+                return train(session, folder, display, memory, writer)
+
+
+@contextmanager
+def _removed_on_failure(folder: RunFolder) -> Iterator[None]:
+    """Free the folder if the training fails before there is anything to resume from."""
+    try:
+        yield
+    except Exception:
+        if not folder.has_results:
+            folder.remove_run()
+        raise
 
 
 def _read(data: Any, reading: ReadOptions) -> EventStream:
@@ -132,11 +153,15 @@ def _why_finished(session: Session, folder: RunFolder) -> str:
         return f"{folder.path} is finished: {session.config.model} has nothing to train."
     why = "the limit"
     if progress.epoch < options.epochs:
-        why = f"no better validation AP for {options.patience} epochs"
+        why = f"no better validation AP for {_epochs(options.patience)}"
     return (
-        f"{folder.path} is finished after {progress.epoch} epochs ({why}); the best was epoch "
+        f"{folder.path} is finished after {_epochs(progress.epoch)} ({why}); the best was epoch "
         f"{progress.best_epoch}. To train longer: contig resume {folder.path} --epochs {2 * progress.epoch}"
     )
+
+
+def _epochs(count: int) -> str:
+    return f"{count} epoch{'' if count == 1 else 's'}"
 
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:
