@@ -10,7 +10,7 @@ import pytest
 from contig.benchmarks import environment, suite
 from contig.benchmarks.bench import Bench
 from contig.benchmarks.measurement import Measurement
-from contig.cli.bench import bench as command
+from contig.cli.bench import MEASUREMENTS
 from contig.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,8 +26,7 @@ def test_measurements_are_selected_by_name() -> None:
 
 
 def test_the_help_lists_every_measurement() -> None:
-    listed = " ".join((command.__doc__ or "").split()).partition("Measurements: ")[2]
-    assert listed.rstrip(".").split(", ") == list(suite.MEASUREMENTS)
+    assert MEASUREMENTS.split(", ") == list(suite.MEASUREMENTS)
 
 
 def test_a_missing_package_says_what_to_install(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ def test_the_command_is_saved_without_local_paths() -> None:
         (("--only", "speed"), "speed"),
         (("--dim", "1"), "dim"),
         (("--compile", "maybe"), "compile"),
-        (("--out", "."), "--out . is a folder"),
+        (("--out", "."), "--out: . is a folder"),
     ],
 )
 def test_invalid_options_are_rejected(options: tuple[str, str], message: str) -> None:

@@ -51,6 +51,28 @@ def test_unknown_options_are_rejected(five_visits: Path) -> None:
     assert "--jsno" in answer.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["trian"], "error: No such command 'trian'. Did you mean 'train'? See: contig --help"),
+        (["--jsno"], "error: No such option: --jsno. See: contig --help"),
+        (["embed"], "error: Missing argument 'RUN'. See: contig embed --help"),
+    ],
+)
+def test_wrong_usage_looks_like_every_other_error(arguments: list[str], message: str) -> None:
+    assert Answer(*arguments).refusal == f"{message}\n"
+
+
+def test_a_file_that_cannot_be_written_is_an_error(
+    five_visits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deny(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", "locked/file")
+
+    monkeypatch.setattr(data, "read_stream", deny)
+    assert Answer("inspect", five_visits).refusal == "error: locked/file: Permission denied\n"
+
+
 def test_success_exits_with_0(five_visits: Path) -> None:
     done = program("inspect", str(five_visits), "--json")
     assert (done.returncode, json.loads(done.stdout)["nodes"]) == (0, 5)
@@ -81,6 +103,15 @@ def test_every_command_has_help_and_examples(command: str) -> None:
     assert answer.code == 0
     assert "Examples" in answer.out
     assert answer.out.count(f"contig {command}") >= 2
+    assert "bool" not in answer.out
+    assert "{" not in next(line for line in answer.out.splitlines() if "Usage:" in line)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_examples_fit_80_columns(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = Answer(command, "--help").out.partition("Examples")[2].splitlines()
+    assert [line for line in lines if line.strip() and not line.startswith(" contig ")] == []
 
 
 def test_the_main_help_has_examples() -> None:

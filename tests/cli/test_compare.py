@@ -178,8 +178,8 @@ def test_every_run_reads_a_file_with_the_given_columns(visits: Path, trained: li
         (["--set", "dimm=3"], "Did you mean 'dim'"),
         (["--epochs", 0], "epochs=0"),
         (["--plot", "x.gif"], "Unknown image format 'gif'"),
-        (["--csv", "."], "--csv . is a folder"),
-        (["--out", "file"], "--out file is a file"),
+        (["--csv", "."], "--csv: . is a folder"),
+        (["--out", "file"], "--out file: file is a file"),
     ],
 )
 def test_wrong_arguments_are_rejected_before_training(

@@ -199,8 +199,8 @@ def test_names_are_on_the_left_and_never_markup() -> None:
         (["--negatives", "historic"], "Did you mean 'historical'"),
         (["--batch-size", "0"], "--batch-size"),
         (["--task", "recommend", "--as-of", "evnt"], "Did you mean 'event'"),
-        (["--task", "recommend", "--negatives", "random"], "option of the task recommend 'negatives'"),
-        (["--as-of", "batch"], "option of the task link 'as_of'"),
+        (["--task", "recommend", "--negatives", "random"], "Unknown option 'negatives'"),
+        (["--as-of", "batch"], "Unknown option 'as_of'"),
         (["--task", "recommend", "--candidates", "0"], "candidates=0"),
         (["--task", "classify"], "bare has no labels"),
         (["--negative", "random"], "--negative"),
@@ -236,7 +236,8 @@ def test_a_task_brings_its_options_and_its_table(heuristic: Path) -> None:
     assert "model share" in answer.words
     assert f"recency {0.15**2:.3f} of all events batch size 200, holdout tgn" in answer.words
     refused = Answer("evaluate", heuristic, "--power", 2).refusal
-    assert "Unknown option of the task link 'power'" in refused
+    assert "Unknown option 'power'" in refused
+    assert "options of the task link" in refused
 
 
 def test_a_task_can_be_named_by_its_path(heuristic: Path) -> None:
@@ -244,3 +245,21 @@ def test_a_task_can_be_named_by_its_path(heuristic: Path) -> None:
     assert found["share"] == pytest.approx(0.15)
     assert found["protocol"]["task"] == "share"
     assert "support.sharing" in sys.modules
+    answer = Answer("evaluate", heuristic, "--task=support.sharing:ShareTask", "--power", 2, "--json")
+    assert answer.json["share"] == pytest.approx(0.15**2)
+    assert "--power" in Answer("evaluate", "--task", "support.sharing:ShareTask", "--help").out
+
+
+def test_the_choices_of_an_option_are_shown() -> None:
+    help = Answer("evaluate", "--help").out
+    assert "event|batch" in help
+    assert "random|historical|inductive" in help
+
+
+def test_every_output_says_what_it_wrote(heuristic: Path, here: Path) -> None:
+    answer = Answer("evaluate", heuristic, "--out", "new/folder/x.json")
+    assert answer.code == 0
+    assert "wrote new/folder/x.json" in answer.err
+    assert (here / "new" / "folder" / "x.json").is_file()
+    refused = Answer("evaluate", heuristic, "--out", "new/folder/x.json/y.json").refusal
+    assert "new/folder/x.json is a file, not a folder" in refused

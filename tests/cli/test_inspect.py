@@ -144,7 +144,7 @@ def test_a_dataset_is_read_from_the_given_folder(five_visits: Path, tmp_path: Pa
 def test_the_figure_is_saved_and_the_summary_printed(five_visits: Path, isolated: Path) -> None:
     answer = Answer("inspect", five_visits, "--plot", "visits.png", "--json")
     assert answer.json["events"] == 5
-    assert "figure saved to visits.png" in answer.err
+    assert "wrote visits.png" in answer.err
     assert len(np.unique(imread(isolated / "visits.png").reshape(-1, 4), axis=0)) > 20
 
 

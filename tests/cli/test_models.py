@@ -44,7 +44,14 @@ def test_a_model_without_options() -> None:
     answer = Answer("models", "recency")
     assert "recency has no options" in answer.words
     assert "Option Default" not in answer.words
-    assert "Training Default Description" in answer.words
+    assert "Test Default Description" in answer.words
+
+
+def test_a_heuristic_has_no_options_of_training() -> None:
+    assert "lr" in {one["name"] for one in Answer("models", "tgn", "--json").json["training"]}
+    found = {one["name"] for one in Answer("models", "edgebank", "--json").json["training"]}
+    assert found == {"batch_size", "holdout", "split_seed"}
+    assert "learning rate" not in Answer("models", "edgebank").words
 
 
 def test_an_unknown_model() -> None:

@@ -31,7 +31,7 @@ def test_embed_writes_every_node_to_parquet(run: Path) -> None:
     assert table["node"].to_pylist() == opened.stream.ids.labels.tolist()
     assert table["side"].to_pylist() == ["src"] * 10 + ["dst"] * 8
     assert np.array_equal(np.array(table["embedding"].to_pylist(), np.float32), opened.embed())
-    assert f"wrote {len(table)} embeddings of width 8 to deep/now.parquet" in answer.err
+    assert f"wrote deep/now.parquet ({len(table)} embeddings of width 8)" in answer.err
 
 
 @pytest.mark.parametrize(

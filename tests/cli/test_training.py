@@ -141,6 +141,22 @@ def test_a_run_is_not_overwritten(visits: Path, run: Path) -> None:
     assert answer.code == 2
     assert "already holds a run" in answer.err
     assert f"contig resume {run}" in answer.err
+    assert "--overwrite" in answer.err
+
+
+def test_a_run_is_overwritten_on_request(here: Path) -> None:
+    command = ["train", "synthetic:300", "--model", "edgebank", "--out", "run"]
+    assert Answer(*command).code == 0
+    (here / "run" / "evaluations").mkdir()
+    answer = Answer(*command, "--set", "batch_size=50", "--overwrite", "--json")
+    assert answer.json["batch_size"] == 50
+    assert not (here / "run" / "evaluations").exists()
+
+
+def test_a_run_below_a_file_is_refused(here: Path) -> None:
+    (here / "file").write_text("")
+    answer = Answer("train", "synthetic:300", "--out", "file/run")
+    assert "file is a file; choose a folder" in answer.refusal
 
 
 # --- resume --------------------------------------------------------------------------------------------

@@ -43,12 +43,13 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("x.gif", r"Unknown image format 'gif'.*png"),
         ("x", r"Unknown image format ''.*png"),
-        ("no/x.png", "no is not a folder"),
+        ("file/x.png", "file is a file, not a folder"),
         ("folder.png", "is a folder"),
     ],
 )
 def test_targets_that_cannot_be_written_are_rejected(name: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "folder.png").mkdir()
+    (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=message):
         plots.check_target(tmp_path / name)
 

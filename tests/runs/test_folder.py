@@ -310,7 +310,7 @@ def test_columns_of_another_type_or_range(column: str, change: Any, copy: Path) 
     np.save(path, change(np.load(path)))
     renew_checksums(copy)
     for use in (Run.open, resume):
-        with pytest.raises(RunError, match=rf"stream cannot be read.*{column}"):
+        with pytest.raises(RunError, match=rf"stream does not hold a complete saved stream: .*{column}"):
             use(copy)
 
 

@@ -233,7 +233,7 @@ def while_scoring(patch: pytest.MonkeyPatch, walk: int) -> None:
     """In the n-th walk of the scorer: one validation per epoch, then the test."""
     score, walks = LinkScorer.__call__, 0
 
-    def scored(self: LinkScorer, events: Any, negative: Any, progress: Any) -> Any:
+    def scored(self: LinkScorer, events: Any, negative: Any, progress: Any = lambda events: None) -> Any:
         nonlocal walks
         walks += 1
         crashing = after_call(2, progress, crash) if walks == walk else progress

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,30 +30,56 @@ from contig.cli import (
     reproduce,
     training,
 )
+from contig.cli.commands import without_flag_types
 from contig.errors import ContigError
 from contig.files import disk_error
 from contig.kernels.malloc import keep_freed_memory
+
+USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # Typer does not export it by name
 
 
 class _Commands(TyperGroup):
     """Turns errors that the user can fix into one message and exit code 2, and Ctrl-C into 130."""
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_flag_types(super().get_params(ctx))
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        with _reported_errors():
+            return super().make_context(*args, **more)
+
     def invoke(self, ctx: Any) -> Any:
-        try:
+        with _reported_errors():
             return super().invoke(ctx)
-        except ContigError as error:
-            if os.environ.get("CONTIG_DEBUG") == "1":
-                raise
-            console.error(str(error))
-            raise typer.Exit(2) from None
-        except OSError as error:
-            if error.errno in (None, errno.EPIPE) or os.environ.get("CONTIG_DEBUG") == "1":
-                raise
-            console.error(str(disk_error(error, error.filename or "a file")))
-            raise typer.Exit(2) from None
-        except KeyboardInterrupt:
-            console.error("interrupted")
-            raise typer.Exit(130) from None
+
+
+@contextmanager
+def _reported_errors() -> Iterator[None]:
+    """Print every error that the user can fix in the same way, whoever raises it."""
+    try:
+        yield
+    except (ContigError, OSError, USAGE_ERROR) as error:
+        message = _message(error)
+        if message is None or os.environ.get("CONTIG_DEBUG") == "1":
+            raise
+        console.error(message)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        console.error("interrupted")
+        raise typer.Exit(130) from None
+
+
+def _message(error: Any) -> str | None:
+    """Return the message for an error; None if it is not for the user, or Typer shows the help instead."""
+    if isinstance(error, ContigError):
+        return str(error)
+    if isinstance(error, OSError):
+        unknown = error.errno in (None, errno.EPIPE)
+        return None if unknown else str(disk_error(error, error.filename or "a file"))
+    if "NoArgs" in type(error).__name__ or error.ctx is None:
+        return None
+    message = error.format_message()
+    return f"{message}{'' if message[-1] in '.?!' else '.'} See: {error.ctx.command_path} --help"
 
 
 app = typer.Typer(

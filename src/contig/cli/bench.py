@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contig.cli import console, data
+from contig.cli import console, data, outputs
+from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device
 from contig.data.read_options import ReadOptions
@@ -22,15 +23,20 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 DEFAULT_DATA = "wikipedia"
+MEASUREMENTS = (
+    "contig-step, tgn-step, contig-plain, tgn-plain, epoch, host, scoring, ranking, ranking-times, "
+    "departures, read, index, append, lookup, lookup-loop, ode, startup, memory, roofline"
+)
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig bench wikipedia --neighbors 10 --device cpu", "all measurements"),
         ("contig bench --only contig-step,tgn-step --out speed.json", "two of them, saved"),
-        ("contig bench --from speed.json --markdown speed.md", "a saved report as a table"),
-        ("contig bench --quick", "smoke test, in seconds"),
-    )
+        ("contig bench --from speed.json --markdown speed.md", "a saved report"),
+        ("contig bench --quick", "smoke test"),
+    ),
 )
 def bench(
     file: Annotated[
@@ -38,40 +44,51 @@ def bench(
         typer.Argument(metavar="DATA", show_default=DEFAULT_DATA, help="A dataset name or a file of events."),
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", metavar="NAME,NAME", help="Comma-separated measurements.")
+        str | None,
+        typer.Option("--only", metavar="NAME,NAME", help=f"Comma-separated measurements: {MEASUREMENTS}."),
     ] = None,
     neighbors: Annotated[
-        int | None, typer.Option("--neighbors", metavar="K", help="Neighbors per query. Default: 10.")
+        int | None, typer.Option("--neighbors", metavar="K", show_default="10", help="Neighbors per query.")
     ] = None,
     dim: Annotated[
         int | None,
-        typer.Option("--dim", metavar="D", help="Width of states and embeddings. Default: 172."),
+        typer.Option("--dim", metavar="D", show_default="172", help="Width of states and embeddings."),
     ] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", metavar="N", help="Events per step. Default: 200.")
+        int | None, typer.Option("--batch-size", metavar="N", show_default="200", help="Events per step.")
     ] = None,
     steps: Annotated[
         str | None,
-        typer.Option("--steps", metavar="A:B", help="Timed steps of the first epoch. Default: 200:400."),
+        typer.Option(
+            "--steps", metavar="A:B", show_default="200:400", help="Timed steps of the first epoch."
+        ),
     ] = None,
     repeats: Annotated[
         int | None,
-        typer.Option("--repeats", metavar="N", help="Blocks or calls that a median is over. Default: 10."),
+        typer.Option(
+            "--repeats", metavar="N", show_default="10", help="Blocks or calls that a median is over."
+        ),
     ] = None,
     ranked: Annotated[
         int | None,
-        typer.Option("--ranked", metavar="N", help="Test events to rank. Default: depends on the device."),
+        typer.Option(
+            "--ranked", metavar="N", show_default="depends on the device", help="Test events to rank."
+        ),
     ] = None,
     events: Annotated[
         int | None,
-        typer.Option("--events", metavar="N", help="Events to index; a tenth is read. Default: 10,000,000."),
+        typer.Option(
+            "--events", metavar="N", show_default="10,000,000", help="Events to index; a tenth is read."
+        ),
     ] = None,
     compile: Annotated[
         str | None, typer.Option("--compile", metavar="WHEN", help="auto, on or off, as in training.")
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", metavar="FILE", help="For departures. Default: configs/departures.json."),
+        typer.Option(
+            "--recipe", metavar="FILE", show_default="configs/departures.json", help="For departures."
+        ),
     ] = None,
     run: Annotated[
         list[str] | None,
@@ -95,13 +112,10 @@ def bench(
 ) -> None:
     """Measure speed and memory, compared with peers in the same run.
 
-    A ratio is the peer's figure divided by ours: above 1, ours is better. Measurements: contig-step,
-    tgn-step, contig-plain, tgn-plain, epoch, host, scoring, ranking, ranking-times, departures, read,
-    index, append, lookup, lookup-loop, ode, startup, memory, roofline.
+    A ratio is the peer's figure divided by ours: above 1, ours is better.
     """
-    for option, path in (("--out", out), ("--markdown", markdown)):
-        if path is not None and path.is_dir():
-            raise ConfigError(f"{option} {path} is a folder. Specify a file.")
+    outputs.check_file("--out", out)
+    outputs.check_file("--markdown", markdown)
     from contig.benchmarks.report import Report
     from contig.files import write_json
 
@@ -118,8 +132,11 @@ def bench(
     for report in reports:
         if out is not None:  # after every measurement, because all of them take minutes
             write_json(out, report.to_dict())
+    if out is not None:
+        console.notice(f"wrote {out}")
     if markdown is not None:
-        report.write_markdown(markdown)
+        with outputs.writing(markdown):
+            report.write_markdown(markdown)
     if json:
         console.print_json(report.to_dict())
     else:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from contig.cli import console, data
+from contig.cli import console, data, outputs
+from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device
 from contig.cli.jobs import AtOnce, Seeds, Wait, report_failures, run_with_progress, use_folder
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError
 
 app = typer.Typer()
 
@@ -21,10 +21,11 @@ app = typer.Typer()
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
-        ("contig repeat configs/collegemsg.json", "three seeds, one after another"),
+        ("contig repeat configs/collegemsg.json", "three seeds"),
         ("contig repeat configs/*.json --at-once 9 --device cuda", "in parallel on a GPU"),
-    )
+    ),
 )
 def repeat(
     ctx: typer.Context,
@@ -63,13 +64,14 @@ def repeat(
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig compare collegemsg", "every model, three seeds"),
         ("contig compare mooc wikipedia --models contig,tgn", "two models on two datasets"),
-        ("contig compare visits.csv --src who --time when", "a file with its own column names"),
-        ("contig compare mooc --set dim=64 --set tgn.lr=1e-3", "options of all models, of one model"),
+        ("contig compare visits.csv --src who --time when", "a file, its columns"),
+        ("contig compare mooc --set dim=64 --set tgn.lr=1e-3", "options of all, of one"),
         ("contig compare mooc --at-once 9 --device cuda", "in parallel on a GPU"),
-    )
+    ),
 )
 @data.reads_events
 def compare(
@@ -126,7 +128,8 @@ def compare(
     from contig.experiments.lineups import choose_models
     from contig.options import parse_settings
 
-    _check_targets(csv, plot)
+    outputs.check_file("--csv", csv)
+    outputs.check_figure("--plot", plot)
     names = choose_models(models, heuristics)
     chosen = parse_settings(settings or []) | ({} if epochs is None else {"epochs": str(epochs)})
     planned = [
@@ -148,21 +151,12 @@ def compare(
     if csv is not None:
         from contig.experiments.rows import write_csv
 
-        write_csv(rows, csv)
+        with outputs.writing(csv):
+            write_csv(rows, csv)
     if plot is not None and figure is not None:
         from contig import plots
 
-        plots.save(figure, plot)
-    if not json:
-        console.notice(f"results written to {out / 'compare.txt'}, .csv, .json and .png")
+        with outputs.writing(plot):
+            plots.save(figure, plot)
+    console.notice(f"wrote {out / 'compare.txt'}, .csv, .json{'' if figure is None else ' and .png'}")
     report_failures(tables.failures(rows))
-
-
-def _check_targets(csv: Path | None, plot: Path | None) -> None:
-    """Reject files that cannot be written before anything is trained."""
-    if plot is not None:
-        from contig import plots
-
-        plots.check_target(plot)
-    if csv is not None and csv.is_dir():
-        raise ConfigError(f"--csv {csv} is a folder; give a file.")

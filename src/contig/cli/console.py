@@ -144,7 +144,7 @@ def new_table(title: str, *columns: str) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(box=SIMPLE_HEAD, header_style="cyan")
+    table = Table(box=SIMPLE_HEAD, header_style="cyan", padding=(0, 1, 0, 0))
     table.add_column(title, header_style="bold")
     for name in columns:
         table.add_column(name, justify="right")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import typer
 
 from contig.cli import console
+from contig.cli.commands import Command
 from contig.cli.data import DataDir, Json
 from contig.errors import ConfigError
 
@@ -21,11 +22,12 @@ app = typer.Typer()
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
-        ("contig datasets", "all datasets, and which are on this machine"),
+        ("contig datasets", "which are on this machine"),
         ("contig datasets --data-dir streams", "look in this folder"),
         ("contig inspect synthetic:5000", "use a name wherever a file is expected"),
-    )
+    ),
 )
 def datasets(data_dir: DataDir = None, json: Json = False) -> None:
     """List the datasets that can be used by name, and where they are."""
@@ -95,17 +97,18 @@ def _listing(entries: Sequence[_Entry]) -> Text:
     """List the numbers of each dataset, what it is and where; paths are not wrapped, to be copied."""
     from rich.text import Text
 
-    lines = [Text(f"{'name':<12}{'events':>11}{'nodes':>9}{'features':>10}  labels", style="cyan")]
+    width = max(12, *(len(entry.dataset.name) + 2 for entry in entries))
+    lines = [Text(f"{'name':<{width}}{'events':>11}{'nodes':>9}{'features':>10}  labels", style="cyan")]
     for entry in entries:
         dataset = entry.dataset
         counts = f"{_count(dataset.events):>11}{_count(dataset.nodes):>9}{dataset.edge_width or '-':>10}"
         labels = "  yes" if dataset.labels else "  no"
         lines += [
             Text(),
-            Text.assemble((f"{dataset.name:<12}", "bold"), counts, labels),
-            Text(f"  {dataset.description}"),
+            Text.assemble((f"{dataset.name:<{width}}", "bold"), counts, labels),
+            *([Text(f"  {dataset.description}")] if dataset.description else []),
             Text.assemble("  ", entry.status()),
-            Text(f"  {dataset.url or dataset.source}", style="dim"),
+            *([Text(f"  {origin}", style="dim")] if (origin := dataset.url or dataset.source) else []),
         ]
     return Text("\n").join(lines)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 from typer.main import get_command
 
-from contig.cli import console, results
+from contig.cli import console, outputs, results
+from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, Heuristics, open_run
 from contig.errors import ContigError
@@ -59,10 +59,17 @@ def task_options(tasks: Iterable[type[Task[Any, Any]]]) -> list[TaskOption]:
     found: dict[str, TaskOption] = {}
     for task in tasks:
         for one in describe(task.options()):
-            metavar = "N" if one["type"].startswith("int") else "VALUE"
-            new = TaskOption(one["name"], one["help"], one["default"], metavar, [])
+            new = TaskOption(one["name"], one["help"], one["default"], _metavar(one["type"]), [])
             found.setdefault(new.name, new).tasks.append(task.name)
     return list(found.values())
+
+
+def _metavar(kind: str) -> str:
+    """Return what stands for the value of an option: its choices, or a word for its type."""
+    if kind.startswith("int"):
+        return "N"
+    choices = [part for part in kind.split(" | ") if part != "None"]
+    return "|".join(choices) if len(choices) > 1 else "VALUE"
 
 
 def known_tasks() -> list[type[Task[Any, Any]]]:
@@ -78,12 +85,34 @@ def known_tasks() -> list[type[Task[Any, Any]]]:
     return found
 
 
-class EvaluateCommand(TyperCommand):
+class EvaluateCommand(Command):
     """A command with the options of every task, which are loaded only when this command is used."""
+
+    requested = ""  # the task that the command line names
 
     @cached_property
     def tasks(self) -> list[type[Task[Any, Any]]]:
-        return known_tasks()
+        own = self._task_by_path()
+        return [*known_tasks(), *([own] if own else [])]
+
+    def _task_by_path(self) -> type[Task[Any, Any]] | None:
+        """Return the task given as ``package.module:Class``; one that cannot be loaded is reported later."""
+        from contig.tasks import task_class
+
+        if ":" not in self.requested:
+            return None
+        try:
+            return task_class(self.requested)
+        except ContigError:
+            return None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the task first, because it decides which options there are."""
+        for word, following in zip(args, [*args[1:], ""], strict=True):
+            name, _, value = word.partition("=")
+            if name == "--task":
+                self.requested = value or following
+        return super().parse_args(ctx, args)
 
     @cached_property
     def task_params(self) -> list[Any]:
@@ -151,6 +180,8 @@ def evaluate(
 
     AP and AUC are means over batches, as in published tables; "all" is over all events at once.
     """
+    outputs.check_file("--out", out)
+
     from contig.tasks import task_class
 
     chosen = task_class(task).of(**ctx.meta[TASK_OPTIONS])
@@ -165,4 +196,5 @@ def evaluate(
     if out is not None:
         from contig.files import write_json
 
-        write_json(out, evaluation.as_dict())
+        with outputs.writing(out):
+            write_json(out, evaluation.as_dict())

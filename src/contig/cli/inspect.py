@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from contig.cli import console, data
+from contig.cli import console, data, outputs, tables
+from contig.cli.commands import Command
 from contig.data.read_options import ReadOptions
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
     from rich.table import Table
 
     from contig.data.clock import TimeSpan
@@ -22,13 +21,14 @@ app = typer.Typer()
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig inspect wikipedia", "a dataset"),
         ("contig inspect visits.csv --src who --dst page --time when", "name the columns"),
-        ("contig inspect log.csv --src 0 --dst 1 --time 4", "a file without a header"),
+        ("contig inspect log.csv --src 0 --dst 1 --time 4", "without a header"),
         ("contig inspect events.parquet --plot events.png", "with a figure"),
         ("contig inspect events.parquet --json", "as JSON"),
-    )
+    ),
 )
 @data.reads_events
 def inspect(
@@ -41,10 +41,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Summarize a dataset: its size, times, nodes, split, intervals and labels."""
-    if plot is not None:
-        from contig import plots
-
-        plots.check_target(plot)
+    outputs.check_figure("--plot", plot)
     stream = data.read_stream(file, reading)
     from contig.data.summary import summarize
 
@@ -53,22 +50,15 @@ def inspect(
     if json:
         console.print_json(summary.as_dict())
     else:
-        for block in _blocks(summary, Path(file).name):
-            console.out().print(block)
+        console.out().print(f"\n[bold]{console.plain(Path(file).name)}[/bold]\n")
+        console.out().print(_facts(summary))
+        for table in (_split(summary), _intervals(summary), _degrees(summary)):
+            tables.show(table)
     if plot is not None:
-        with console.status(f"drawing {plot}"):
+        from contig import plots
+
+        with outputs.writing(plot), console.status(f"drawing {plot}"):
             plots.save(plots.overview(stream, summary, Path(file).name), plot)
-        console.notice(f"figure saved to {plot}")
-
-
-def _blocks(summary: Summary, name: str) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    yield Text(f"\n{console.visible(name)}\n", style="bold")
-    yield _facts(summary)
-    yield _split(summary)
-    yield _intervals(summary)
-    yield _degrees(summary)
 
 
 def _facts(summary: Summary) -> Table:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from contig.cli import console
+from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.errors import ConfigError
 
@@ -17,12 +18,13 @@ app = typer.Typer()
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig models", "list all models"),
         ("contig models contig", "options of one, for train --set"),
         ("contig models mypackage.mymodule:MyModel", "of a model of your own"),
         ("contig models --json", "as JSON"),
-    )
+    ),
 )
 def models(
     name: Annotated[
@@ -77,9 +79,12 @@ def _description(name: str) -> dict[str, Any]:
 def _show_model(name: str, json: bool) -> None:
     from contig.options import describe
     from contig.runs.config import RunConfig
+    from contig.runs.options import PROTOCOL_OPTIONS
 
     description, defaults = _description(name), RunConfig.of(name)
     options, training = describe(defaults.model_options), describe(defaults.train)
+    if not description["learns"]:  # a heuristic is only tested
+        training = [option for option in training if option["name"] in PROTOCOL_OPTIONS]
     if json:
         console.print_json({**description, "options": options, "training": training})
         return
@@ -88,7 +93,7 @@ def _show_model(name: str, json: bool) -> None:
         console.out().print(_option_table("Option", options))
     else:
         console.out().print(f"\n  {console.plain(name)} has no options")
-    console.out().print(_option_table("Training", training))
+    console.out().print(_option_table("Training" if description["learns"] else "Test", training))
 
 
 def _option_table(title: str, options: list[dict[str, Any]]) -> Table:

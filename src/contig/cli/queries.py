@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contig.cli import console
+from contig.cli import console, outputs
+from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
 from contig.errors import ConfigError, unknown
@@ -46,12 +45,13 @@ SideOption = Annotated[
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig embed runs/first --out now.parquet", "all nodes"),
         ("contig embed runs/first --at 2024-05-01 --out may.npy", "at an earlier time"),
         ("contig embed runs/first --nodes ann,bob --out two.npy", "two nodes"),
         ("contig embed runs/first --nodes ids.txt --out x.parquet", "one id per line"),
-    )
+    ),
 )
 def embed(
     run: Folder,
@@ -73,7 +73,7 @@ def embed(
     device: Device = "auto",
 ) -> None:
     """Write the embeddings of nodes at any time, from the events strictly before it."""
-    _check_output(out, ".parquet", ".npy")
+    outputs.check_file("--out", out, ".parquet", ".npy")
     on = _parse_side(side)
     opened = open_run(run, device)
     stream = opened.stream
@@ -81,9 +81,8 @@ def embed(
     _note_if_nothing_happened("--at", at, time, stream)
     with console.status("embedding"):
         vectors = opened.embed(ids, time, on)
-    with _writing(out):
+    with outputs.writing(out, f"{len(vectors):,} embeddings of width {vectors.shape[1]}"):
         _write_embeddings(out, _id_columns(stream, ids, on), vectors)
-    console.notice(f"wrote {len(vectors):,} embeddings of width {vectors.shape[1]} to {out}")
 
 
 def _parse_ids(stream: EventStream, nodes: str | None, side: Side | None) -> list[int | str] | None:
@@ -122,11 +121,12 @@ def _id_columns(
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig recommend runs/first --node ann", "the next destinations"),
         ("contig recommend runs/first --node ann --at 2024-05-01", "at an earlier time"),
         ("contig recommend runs/first --node ann --json", "for programs"),
-    )
+    ),
 )
 def recommend(
     run: Folder,
@@ -139,12 +139,16 @@ def recommend(
     """List the destinations that a source is most likely to meet at a time, best first."""
     opened = open_run(run, device)
     time = _parse_time("--at", at, opened.stream)
-    _note_if_nothing_happened("--at", at, time, opened.stream)
     with console.status("scoring every destination"):
         found = opened.recommend(node, time, k)
+    if not found:
+        when = "there is no other destination" if at is None else "there is no event before this time"
+        console.notice(f"{'' if at is None else f'--at {at}: '}nothing to recommend, {when}")
     if json:
         rows = [one._asdict() for one in found]
         console.print_json({"node": node, "at": time, "recommendations": rows})
+        return
+    if not found:
         return
     table = console.new_table("rank", "node", "probability" if opened.model.learns else "score")
     for rank, one in enumerate(found, 1):
@@ -157,12 +161,13 @@ def recommend(
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
-        ("contig trajectory runs/first --node ann --plot ann.png", "her last events"),
-        ("contig trajectory runs/first --node ann --from 2024-05-01 --plot x.png", "since"),
-        ("contig trajectory runs/first --node ann --out ann.parquet", "as numbers"),
-        ("contig trajectory runs/first --node 7 --side dst --plot x.png", "an item"),
-    )
+        ("contig trajectory runs/a --node 7 --plot 7.png", "last events"),
+        ("contig trajectory runs/a --node 7 --from 2024-05-01 --plot 7.png", "since May"),
+        ("contig trajectory runs/a --node 7 --out 7.parquet", "as numbers"),
+        ("contig trajectory runs/a --node 7 --side dst --plot 7.png", "an item"),
+    ),
 )
 def trajectory(
     run: Folder,
@@ -198,23 +203,18 @@ def trajectory(
     with console.status(f"following {node}"):
         path = opened.trajectory(node, times, on)
     if out is not None:
-        with _writing(out):
+        with outputs.writing(out):
             _write_parquet(out, {"t": path.times}, path.embeddings)
-        console.notice(f"wrote the path to {out}")
     if plot is not None:
-        _draw(opened.stream, row, path, plot)
-        console.notice(f"wrote the figure to {plot}")
+        with outputs.writing(plot):
+            _draw(opened.stream, row, path, plot)
 
 
 def _check_outputs(plot: Path | None, out: Path | None) -> None:
     if plot is None and out is None:
         raise ConfigError("Specify --plot PATH.png for a figure or --out FILE.parquet for numbers.")
-    if out is not None:
-        _check_output(out, ".parquet")
-    if plot is not None:
-        from contig import plots
-
-        plots.check_target(plot)
+    outputs.check_file("--out", out, ".parquet")
+    outputs.check_figure("--plot", plot)
 
 
 def _times(
@@ -287,24 +287,6 @@ def _note_if_nothing_happened(
 
 
 # --- files -------------------------------------------------------------------------------------------
-
-
-def _check_output(path: Path, *extensions: str) -> None:
-    """Refuse a file that cannot be written before the work is done."""
-    if path.suffix not in extensions:
-        raise ConfigError(
-            f"{path}: {unknown('file format', path.suffix, extensions)} Use one of these extensions."
-        )
-    if path.is_dir():
-        raise ConfigError(f"{path} is a folder; name a file.")
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written ({error}); choose another file.") from error
 
 
 def _write_embeddings(path: Path, ids: dict[str, NDArray[Any]], vectors: NDArray[np.float32]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from contig.cli import console
+from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device
 from contig.cli.jobs import AtOnce, Wait, report_failures, run_with_progress, use_folder
@@ -21,12 +22,13 @@ app = typer.Typer()
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
-        ("contig reproduce all --quick", "smoke test, a few minutes"),
+        ("contig reproduce all --quick", "smoke test"),
         ("contig reproduce table2 --datasets mooc --models contig,tgn", "part of one table"),
-        ("contig reproduce all --at-once 8 --device cuda", "everything, on a GPU"),
+        ("contig reproduce all --at-once 8 --device cuda", "on a GPU"),
         ("contig reproduce all --only-done", "results so far"),
-    )
+    ),
 )
 def reproduce(
     ctx: typer.Context,
@@ -130,7 +132,7 @@ def reproduce(
         console.print_json([record for sheet in sheets for record in sheet.records()])
     else:
         _print_tables(sheets)
-    console.notice(f"tables, figures and report written to {folder}; open {folder / 'report.html'}")
+    console.notice(f"wrote {folder / 'report.html'}, tables and figures")
     report_failures(failures)
 
 

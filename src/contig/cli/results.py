@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from contig.cli import console
+from contig.cli import console, tables
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,10 +23,11 @@ def print_evaluation(
 ) -> None:
     """Print the result of a task, next to those of heuristics."""
     facts, holdout = evaluation.facts, evaluation.result.protocol.holdout
-    table = task.table({one.facts.model: one.result for one in (evaluation, *heuristics.values())})
-    console.out().print(rich_table(table))
+    measured = (evaluation, *heuristics.values())
+    table = task.table({model_label(one.facts.model): one.result for one in measured})
+    tables.show(rich_table(table))
     print_notes((*table.notes, f"batch size {facts.batch_size:,}, holdout {holdout}"))
-    print_losses(facts.model, lost)
+    print_losses(model_label(facts.model), lost)
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -69,6 +70,16 @@ def heuristics_json(heuristics: Evaluations, lost: Sequence[Loss]) -> dict[str, 
         "heuristics": {name: one.as_dict() for name, one in heuristics.items()},
         "loses_to": [loss.as_dict() for loss in lost],
     }
+
+
+def model_label(name: str) -> str:
+    """Return the name to show for a model: that of its class if it was given as ``package.module:Class``."""
+    from contig.models import model_class, model_names
+
+    if ":" not in name:
+        return name
+    short = model_class(name).name
+    return name if short in model_names() else short
 
 
 def rich_table(table: ResultTable) -> Table:

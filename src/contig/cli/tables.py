@@ -154,11 +154,14 @@ def as_text(block: RenderableType) -> str:
 
 
 def show(whole: Table, parts: Sequence[Table] = ()) -> None:
-    """Print a table; in ``parts`` where the terminal is too narrow for it."""
+    """Print a table, in ``parts`` where the terminal is too narrow for it; no cell is ever cut."""
     text, out = as_text(whole), console.out()
     if not out.is_terminal:
         out.print(text, end="", soft_wrap=True, markup=False)
         return
-    narrow = max(map(len, text.splitlines())) > out.width
-    for table in parts if narrow and parts else [whole]:
-        out.print(table)
+    needed = max(map(len, text.splitlines()))
+    if parts and needed > out.width:
+        for table in parts:
+            show(table)
+    else:
+        out.print(whole, width=max(needed, out.width), crop=False)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from contig.cli import console, data, results
+from contig.cli import console, data, results, tables
+from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, Heuristics
 from contig.data.read_options import ReadOptions
@@ -28,13 +29,14 @@ TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log the c
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig train wikipedia", "into runs/wikipedia-contig-0"),
         ("contig train visits.csv --src who --time when", "a file, its columns"),
         ("contig train mooc --set dim=64 --set lr=1e-3", "see: contig models contig"),
         ("contig train collegemsg --no-heuristics", "without baselines"),
         ("contig train --config recipe.json --epochs 5", "a recipe, changed"),
-    )
+    ),
 )
 @data.reads_events
 def train(
@@ -76,6 +78,7 @@ def train(
     heuristics: Heuristics = True,
     device: Device = "auto",
     tensorboard: TensorBoard = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that FOLDER holds.")] = False,
     *,
     reading: ReadOptions,
     json: Json = False,
@@ -92,21 +95,31 @@ def train(
 
     options = RunConfig.of(model, chosen).train
     folder = out or Path("runs") / f"{_stem(file)}-{model_class(model).name}-{options.seed}"
-    RunFolder(folder).must_be_free()
+    if not overwrite:
+        RunFolder(folder).must_be_free()
     stream = data.read_stream(file, reading)
 
     from contig.training.fit import fit
 
     with _resumable(folder):
-        run = fit(stream, model, out=folder, device=device, tensorboard=tensorboard, **chosen)
+        run = fit(
+            stream,
+            model,
+            out=folder,
+            device=device,
+            tensorboard=tensorboard,
+            overwrite=overwrite,
+            **chosen,
+        )
     _print_result(run, heuristics, json)
 
 
 @app.command(
+    cls=Command,
     epilog=console.examples(
         ("contig resume runs/wikipedia-contig-0", "an interrupted run"),
         ("contig resume runs/wikipedia-contig-0 --epochs 80", "or train for longer"),
-    )
+    ),
 )
 def resume(
     run: Folder,
@@ -177,10 +190,11 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
         )
         return
 
-    table = LinkTask.table({one.facts.model: one.result for one in (metrics, *others.values())})
-    console.out().print(results.rich_table(table))
+    tested = (metrics, *others.values())
+    table = LinkTask.table({results.model_label(one.facts.model): one.result for one in tested})
+    tables.show(results.rich_table(table))
     results.print_notes(table.notes)
-    results.print_losses(metrics.facts.model, lost)
+    results.print_losses(results.model_label(metrics.facts.model), lost)
     speed = metrics.events_per_second
     training = f"{speed.train:,.0f} events/s in training ({speed.train_over}), " if run.model.learns else ""
     console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")

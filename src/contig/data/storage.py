@@ -53,7 +53,7 @@ def load_stream(folder: Path) -> EventStream:
     except Exception as error:  # numpy raises whatever its parser of a damaged header raises
         problem = str(error) or type(error).__name__
     if problem is not None:
-        raise DataError(f"{folder} does not hold a complete saved stream ({problem}); save it again.")
+        raise DataError(f"{folder} does not hold a complete saved stream: {problem}.")
     return stream
 
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from contig.errors import ConfigError, unknown
-from contig.files import expanded, replacing
+from contig.files import check_file_path, expanded, replacing
 from contig.plots.text import POINTS_PER_INCH, wrap
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ def check_target(path: str | os.PathLike[str]) -> Path:
         raise ConfigError(
             f"{target}: {unknown('image format', target.suffix[1:], FORMATS)} Use one of these extensions."
         )
-    if target.is_dir() or not target.parent.is_dir():
-        problem = f"{target} is a folder" if target.is_dir() else f"{target.parent} is not a folder"
-        raise ConfigError(f"{problem}. Specify a file in an existing folder.")
+    check_file_path(target)
     return target
 
 

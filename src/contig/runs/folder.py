@@ -194,9 +194,7 @@ class RunFolder:
         try:
             stream = load_stream(self.path / "stream")
         except ContigError as error:
-            raise RunError(
-                f"{self.path}/stream is damaged: a file is missing or incomplete. Restore it, or train again."
-            ) from error
+            raise RunError(f"{error} The run is damaged: restore its folder, or train again.") from error
         if not verified and stream.fingerprint() != self.manifest().data.fingerprint:
             raise RunError(
                 f"{self.path}/stream does not hold the events that the run was trained on (the fingerprint "

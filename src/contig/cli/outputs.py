@@ -1,0 +1,44 @@
+"""Files that commands write: checked before the work starts, and reported when they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from contig.cli import console
+from contig.errors import ConfigError, unknown
+from contig.files import check_file_path
+
+
+def check_file(option: str, path: Path | None, *extensions: str) -> None:
+    """Reject the file of an option if it cannot be written; missing folders are created later."""
+    if path is None:
+        return
+    if extensions and path.suffix not in extensions:
+        raise ConfigError(
+            f"{option} {path}: {unknown('file format', path.suffix, extensions)} Use one of these extensions."
+        )
+    try:
+        check_file_path(path)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from None
+
+
+def check_figure(option: str, path: Path | None) -> None:
+    """Reject the file of a figure if it cannot be written or is not an image."""
+    if path is None:
+        return
+    from contig import plots
+
+    try:
+        plots.check_target(path)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from None
+
+
+@contextmanager
+def writing(path: Path, content: str = "") -> Iterator[None]:
+    """Report the file that the block writes."""
+    yield
+    console.notice(f"wrote {path}{f' ({content})' if content else ''}")
