@@ -70,7 +70,10 @@ def test_a_file_that_cannot_be_written_is_an_error(
         raise PermissionError(13, "Permission denied", "locked/file")
 
     monkeypatch.setattr(data, "read_stream", deny)
-    assert Answer("inspect", five_visits).refusal == "error: locked/file: Permission denied\n"
+    assert (
+        Answer("inspect", five_visits).refusal
+        == "error: locked/file: Permission denied; choose another path, or change its permissions.\n"
+    )
 
 
 def test_success_exits_with_0(five_visits: Path) -> None:

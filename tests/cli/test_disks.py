@@ -15,12 +15,18 @@ from contig.locks import locked
 pytestmark = pytest.mark.usefixtures("here")
 
 
-def test_an_evaluation_that_cannot_be_written_is_printed(run: Path, here: Path) -> None:
-    (here / "file").touch()
-    answer = Answer("evaluate", run, "--out", here / "file" / "x.json", "--device", "cpu")
+def test_an_evaluation_that_cannot_be_written_is_printed(
+    run: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("contig.files.write_json", full)
+    answer = Answer("evaluate", run, "--out", "x.json", "--device", "cpu")
     assert answer.code == 2
     assert "transductive" in answer.out
-    assert "x.json: " in answer.err
+    assert "x.json: No space left" in answer.err
+    assert "wrote" not in answer.err
 
 
 def test_a_summary_is_printed_before_the_figure_is_drawn(
