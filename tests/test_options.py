@@ -12,7 +12,7 @@ from support.trained import tiny_stream
 
 from contig.errors import ConfigError
 from contig.models import MODELS, model_class
-from contig.options import as_dict, describe, option, parse_settings, set_options
+from contig.options import OptionInfo, as_dict, describe, option, parse_settings, set_options
 from contig.runs.config import RunConfig, build_model
 from contig.runs.options import TrainOptions
 
@@ -110,17 +110,11 @@ def test_a_setting_without_a_key_or_sign_is_rejected(pair: str) -> None:
 
 
 def test_describe_lists_name_type_default_and_help() -> None:
-    rows = {row["name"]: row for row in describe(Sample(width=4))}
+    rows = {row.name: row for row in describe(Sample(width=4))}
     assert list(rows) == [f.name for f in fields(Sample)]
-    assert rows["width"] == {
-        "name": "width",
-        "type": "int",
-        "default": 4,
-        "range": "",
-        "help": "a whole number",
-    }
-    assert rows["scope"]["type"] == "pair | batch | all"
-    assert rows["window"]["type"] == "float | None"
+    assert rows["width"] == OptionInfo("width", "int", 4, "", "a whole number")
+    assert rows["scope"].type == "pair | batch | all"
+    assert rows["window"].type == "float | None"
 
 
 def test_a_config_survives_json() -> None:
@@ -132,7 +126,7 @@ def test_a_config_survives_json() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_model_has_documented_options_that_survive_json(name: str) -> None:
     config = model_class(name).options()
-    assert all(row["help"] for row in describe(config))
+    assert all(row.help for row in describe(config))
     assert set_options(config, json.loads(json.dumps(as_dict(config)))) == config
 
 
@@ -181,7 +175,7 @@ def test_a_list_must_be_one(given: object) -> None:
 
 
 def test_ranges_are_described() -> None:
-    ranges = {row["name"]: row["range"] for row in describe(TrainOptions())}
+    ranges = {row.name: row.range for row in describe(TrainOptions())}
     assert ranges["epochs"] == "at least 1"
     assert ranges["lr"] == "above 0, finite"
     assert ranges["seed"] == "at least 0, below 2**63"

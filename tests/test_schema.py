@@ -94,13 +94,13 @@ def test_equality_is_that_of_type_and_values() -> None:
     ],
 )
 def test_errors_name_the_file_and_the_field(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(RunError, match=f"^run/metrics.json: {message}"):
-        decode(Outer, {**STORED, **changes}, "run/metrics.json")
+    with pytest.raises(RunError, match=rf"^run/metrics.json: {message}\. Delete it\.$"):
+        decode(Outer, {**STORED, **changes}, "run/metrics.json", "Delete it.")
 
 
 def read(path: Path, content: str) -> dict[str, Any]:
     path.write_text(content)
-    return read_versioned(path, 3, lambda old: {**old, "upgraded": True})
+    return read_versioned(path, 3, lambda old: {**old, "upgraded": True}, "Delete it.")
 
 
 def test_versions(tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_versions(tmp_path: Path) -> None:
     assert read(path, '{"a": 1}') == {"a": 1, "upgraded": True}
     assert read(path, '{"schema": 2, "a": 1}') == {"schema": 2, "a": 1, "upgraded": True}
     for content, message in (
-        ('{"schema": 4}', "schema is 4, but this version of contig reads 3"),
-        ("{", "cannot be read"),
-        ("[]", "must hold a JSON object, not a list"),
+        ('{"schema": 4}', "schema is 4, but this version of contig reads up to 3. Upgrade contig"),
+        ("{", r"cannot be read.* the file is damaged\. Delete it\.$"),
+        ("[]", r"must hold a JSON object, not a list; the file is damaged\. Delete it\.$"),
     ):
         with pytest.raises(RunError, match=rf"x\.json.*{message}"):
             read(path, content)

@@ -71,10 +71,20 @@ def check_file_path(path: Path) -> None:
         raise ConfigError(f"{path} cannot be written: {blocking} is a file, not a folder.")
 
 
+def write_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Write text, atomically."""
+    with replacing(path, durable=durable) as part:
+        part.write_text(text, "utf-8")
+
+
 def write_json(path: Path, content: Any, *, durable: bool = False) -> None:
     """Write ``content`` as JSON, atomically."""
-    with replacing(path, durable=durable) as part:
-        part.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+    write_text(path, as_json(content), durable=durable)
+
+
+def as_json(content: Any) -> str:
+    """Format ``content`` as JSON for a file."""
+    return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
 
 @contextmanager

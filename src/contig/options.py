@@ -6,7 +6,7 @@ import dataclasses
 import math
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, field, fields, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from types import UnionType
 from typing import Any, TypeVar
 
@@ -61,17 +61,28 @@ def parse_settings(pairs: list[str]) -> dict[str, str]:
     return settings
 
 
-def describe(config: Any) -> list[dict[str, Any]]:
-    """Describe every option of a config: name, type, default, range and help."""
+@dataclass(frozen=True)
+class OptionInfo:
+    """An option, for people."""
+
+    name: str
+    type: str
+    default: Any
+    range: str
+    help: str
+
+
+def describe(config: Any) -> list[OptionInfo]:
+    """Describe every option of a config; its values are the defaults."""
     types = typing.get_type_hints(type(config))
     return [
-        {
-            "name": f.name,
-            "type": _type_name(types[f.name]),
-            "default": getattr(config, f.name),
-            "range": _range(f.metadata),
-            "help": f.metadata.get("help", ""),
-        }
+        OptionInfo(
+            name=f.name,
+            type=_type_name(types[f.name]),
+            default=getattr(config, f.name),
+            range=_range(f.metadata),
+            help=f.metadata.get("help", ""),
+        )
         for f in fields(config)
     ]
 

@@ -85,22 +85,37 @@ def _key(of: Field[Any]) -> str:
 # -- reading ------------------------------------------------------------------------------------------------
 
 
-def read_versioned(path: Path, version: int, upgrade: Callable[[Json], Json]) -> Json:
-    """Read a JSON file; ``upgrade`` converts content of an older version, or of none, to the present one."""
+def read_versioned(path: Path, version: int, upgrade: Callable[[Json], Json], cure: str = "") -> Json:
+    """Read a JSON file; ``upgrade`` converts content of an older version, or of none, to the present one.
+
+    ``cure`` ends the error message about a damaged file.
+    """
     try:
         content = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise disk_error(error, path) from error
     except (ValueError, RecursionError) as error:
-        raise RunError(f"{path} cannot be read ({error}); the file is damaged.") from error
+        raise RunError(_joined(f"{path} cannot be read ({error}); the file is damaged.", cure)) from error
     if not isinstance(content, dict):
-        raise RunError(f"{path} must hold a JSON object, not {_kind_of(content)}; the file is damaged.")
+        problem = f"{path} must hold a JSON object, not {_kind_of(content)}; the file is damaged."
+        raise RunError(_joined(problem, cure))
     found = content.get("schema")
     if found is None or (isinstance(found, int) and found < version):
         return upgrade(content)
     if found != version:
-        raise RunError(f"{path}: schema is {found!r}, but this version of contig reads {version}; update it.")
+        raise newer_schema(path, found, version)
     return content
+
+
+def newer_schema(path: Path, found: object, version: int) -> RunError:
+    """Describe a file whose schema this version cannot read."""
+    return RunError(
+        f"{path}: schema is {found!r}, but this version of contig reads up to {version}. Upgrade contig."
+    )
+
+
+def _joined(problem: str, cure: str) -> str:
+    return f"{problem} {cure}" if cure else problem
 
 
 def rename_key(content: Json, section: str, old: str, new: str) -> Json:
@@ -111,17 +126,20 @@ def rename_key(content: Json, section: str, old: str, new: str) -> Json:
     return {**content, section: {new if key == old else key: value for key, value in keys.items()}}
 
 
-def decode(kind: type[T], content: Any, source: str | Path) -> T:
-    """Build the record of type ``kind`` from ``content``; ``source`` names the file in error messages."""
-    decoded: T = _Reader(str(source)).read(kind, content, "")
+def decode(kind: type[T], content: Any, source: str | Path, cure: str = "") -> T:
+    """Build the record of type ``kind`` from ``content``.
+
+    Error messages name ``source``, the file, and end with ``cure``.
+    """
+    decoded: T = _Reader(str(source), cure).read(kind, content, "")
     return decoded
 
 
 class _Reader:
     """Checks values against types, and says which field of which file is wrong."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, cure: str) -> None:
+        self.source, self.cure = source, cure
 
     def read(self, kind: Any, value: Any, at: str) -> Any:
         origin, inner = get_origin(kind) or kind, get_args(kind)
@@ -151,7 +169,7 @@ class _Reader:
             elif (key := _key(one)) in content:
                 found[one.name] = self.read(types[one.name], content[key], _join(at, key))
             elif one.default is MISSING and one.default_factory is MISSING:
-                raise RunError(f"{self.source}: the field {_join(at, key)} is missing.")
+                raise self._error(f"the field {_join(at, key)} is missing.")
         return (get_origin(kind) or kind)(**found)
 
     def _sequence(self, inner: tuple[Any, ...], value: Any, at: str) -> tuple[Any, ...]:
@@ -178,7 +196,10 @@ class _Reader:
 
     def _refuse(self, at: str, expected: str, value: Any) -> Any:
         what = f"the field {at}" if at else "the content"
-        raise RunError(f"{self.source}: {what} must be {expected}, not {_kind_of(value)}.")
+        raise self._error(f"{what} must be {expected}, not {_kind_of(value)}.")
+
+    def _error(self, problem: str) -> RunError:
+        return RunError(_joined(f"{self.source}: {problem}", self.cure))
 
 
 def _join(at: str, key: str) -> str:

@@ -81,6 +81,7 @@ def test_a_run_that_fails_in_its_worker(here: Path) -> None:
     assert "part is empty (2 events in all)" in answer.err
     assert answer.lines[-1][:2] == ["jodie", "failed"]
     assert not (here / "runs/compare/compare.png").exists()  # nothing to draw
+    assert ".png" not in answer.err
 
 
 def test_all_models_and_heuristics(trained: list[Job], here: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -81,3 +82,10 @@ def test_the_files_agree(tmp_path: Path) -> None:
     assert list(lines) == ["tgn", "jodie", "gat"]
     assert float(lines["gat"]["ap_transductive_mean"]) == content[1]["rows"][0]["transductive"]["ap"]["mean"]
     assert lines["jodie"]["failures"] == "seed 0: no luck; seed 1: no luck"
+
+
+def test_without_a_figure_an_earlier_one_is_removed(tmp_path: Path) -> None:
+    comparison = replace(compared(tmp_path, "tgn", seeds=1), rows=[])
+    (tmp_path / "compare.png").write_bytes(b"of an earlier comparison")
+    assert save([comparison], tmp_path, "") is None
+    assert not (tmp_path / "compare.png").exists()

@@ -40,7 +40,7 @@ def test_each_is_stored_by_its_task_and_options(tmp_path: Path, monkeypatch: pyt
     assert json.loads(plain.file.read_text()) == {"called": [str(job.folder), "cpu", "recommend", {}]}
     assert not batch.done
     batch.run("cuda")
-    assert batch.file.name == "recommend-batch-9.json"
+    assert batch.file.name == "recommend-as_of=batch-candidates=9.json"
     assert json.loads(batch.file.read_text()) == {
         "called": [str(job.folder), "cuda", "recommend", batch.options]
     }

@@ -70,7 +70,7 @@ def test_parts_change_nothing(name: str, own_times: bool, monkeypatch: pytest.Mo
     """Two rows at a time with a smaller rest, and less than one row."""
     whole, _ = ranked(name, own_candidates=False, own_times=own_times)
     for pairs in (15, 3):
-        monkeypatch.setattr(contract, "at_once", lambda device, pairs=pairs: pairs)
+        monkeypatch.setattr(contract, "pairs_per_call", lambda device, pairs=pairs: pairs)
         parts, _ = ranked(name, own_candidates=False, own_times=own_times)
         torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-5)
 

@@ -22,7 +22,7 @@ from contig.data.splits import chronological_split
 from contig.history import History
 from contig.kernels.dispatch import disabled
 from contig.models import EventBatch, Model, NodeState
-from contig.models.contract import at_once
+from contig.models.contract import pairs_per_call
 from contig.runs.run import Run
 from contig.streaming.walker import replay
 from contig.tasks.metrics import rank_metrics
@@ -79,7 +79,7 @@ def _rank_pairwise(
     model: Model, state: NodeState, history: History, negatives: Negatives, events: Tensor
 ) -> None:
     """Rank events by scoring each pair of source and candidate on its own."""
-    rows = max(1, at_once(history.device) // len(negatives.destinations))
+    rows = max(1, pairs_per_call(history.device) // len(negatives.destinations))
     with disabled(), torch.no_grad():
         for part in events.split(rows):
             batch = EventBatch.of(history, part)

@@ -15,7 +15,7 @@ from contig.benchmarks.bench import Bench
 from contig.benchmarks.environment import load, processor, versions
 from contig.benchmarks.measurement import Measurement, Range, Unit
 from contig.errors import DataError
-from contig.files import replacing
+from contig.files import write_text
 from contig.kernels.devices import hardware
 from contig.options import as_dict
 
@@ -99,8 +99,7 @@ class Report:
         marked = re.compile(f"({marker}).*?(<!-- end -->)", re.DOTALL)
         if marked.search(text):
             content = marked.sub(lambda match: f"{match[1]}{content}{match[2]}", text)
-        with replacing(path) as part:
-            part.write_text(content, "utf-8")
+        write_text(path, content)
 
 
 def format_value(value: float | None, unit: Unit) -> str:

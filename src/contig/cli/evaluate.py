@@ -59,7 +59,7 @@ def task_options(tasks: Iterable[type[Task[Any, Any]]]) -> list[TaskOption]:
     found: dict[str, TaskOption] = {}
     for task in tasks:
         for one in describe(task.options()):
-            new = TaskOption(one["name"], one["help"], one["default"], _metavar(one["type"]), [])
+            new = TaskOption(one.name, one.help, one.default, _metavar(one.type), [])
             found.setdefault(new.name, new).tasks.append(task.name)
     return list(found.values())
 

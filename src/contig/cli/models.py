@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +15,8 @@ from contig.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from contig.options import OptionInfo
 
 app = typer.Typer()
 
@@ -43,18 +47,18 @@ def models(
 def _list_models(json: bool) -> None:
     found = _descriptions()
     if json:
-        console.print_json(found)
+        console.print_json(list(map(asdict, found)))
         return
     from rich.table import Table
 
     table = Table.grid(padding=(0, 2))
     for model in found:
-        kind = "" if model["learns"] else " [dim](heuristic: nothing to train)[/dim]"
-        table.add_row(f"[bold]{model['name']}[/bold]", console.plain(model["description"]) + kind)
+        kind = "" if model.learns else " [dim](heuristic: nothing to train)[/dim]"
+        table.add_row(f"[bold]{model.name}[/bold]", console.plain(model.description) + kind)
     console.out().print(table)
 
 
-def _descriptions() -> list[dict[str, Any]]:
+def _descriptions() -> list[ModelInfo]:
     """Describe every model; one of an installed package that cannot be loaded is reported and left out."""
     from contig.models import model_names
 
@@ -67,13 +71,21 @@ def _descriptions() -> list[dict[str, Any]]:
     return found
 
 
-def _description(name: str) -> dict[str, Any]:
-    """Describe a model by the first line of its class's docstring."""
+@dataclass(frozen=True)
+class ModelInfo:
+    """A model, for people; ``description`` is the first line of its class's docstring."""
+
+    name: str
+    description: str
+    learns: bool
+
+
+def _description(name: str) -> ModelInfo:
     from contig.models import model_class
 
     found = model_class(name)
     first, _, _ = (found.__doc__ or "").strip().partition("\n")
-    return {"name": name, "description": first, "learns": found.learns}
+    return ModelInfo(name, first, found.learns)
 
 
 def _show_model(name: str, json: bool) -> None:
@@ -83,20 +95,21 @@ def _show_model(name: str, json: bool) -> None:
 
     description, defaults = _description(name), RunConfig.of(name)
     options, training = describe(defaults.model_options), describe(defaults.train)
-    if not description["learns"]:  # a heuristic is only tested
-        training = [option for option in training if option["name"] in PROTOCOL_OPTIONS]
+    if not description.learns:  # a heuristic is only tested
+        training = [option for option in training if option.name in PROTOCOL_OPTIONS]
     if json:
-        console.print_json({**description, "options": options, "training": training})
+        lists = {"options": list(map(asdict, options)), "training": list(map(asdict, training))}
+        console.print_json({**asdict(description), **lists})
         return
-    console.out().print(f"\n[bold]{console.plain(name)}[/bold]  {console.plain(description['description'])}")
+    console.out().print(f"\n[bold]{console.plain(name)}[/bold]  {console.plain(description.description)}")
     if options:
         console.out().print(_option_table("Option", options))
     else:
         console.out().print(f"\n  {console.plain(name)} has no options")
-    console.out().print(_option_table("Training" if description["learns"] else "Test", training))
+    console.out().print(_option_table("Training" if description.learns else "Test", training))
 
 
-def _option_table(title: str, options: list[dict[str, Any]]) -> Table:
+def _option_table(title: str, options: Sequence[OptionInfo]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -105,9 +118,8 @@ def _option_table(title: str, options: list[dict[str, Any]]) -> Table:
     table.add_column("Default", no_wrap=True)
     table.add_column("Description", overflow="fold")
     for option in options:
-        default = option["default"]
-        shown = "none" if default in (None, ()) else str(default).lower()
-        kind = ", ".join(filter(None, (option["type"], option["range"])))
-        text = f"{console.plain(option['help'])} [dim]({console.plain(kind)})[/dim]"
-        table.add_row(option["name"], console.plain(shown), text)
+        shown = "none" if option.default in (None, ()) else str(option.default).lower()
+        kind = ", ".join(filter(None, (option.type, option.range)))
+        text = f"{console.plain(option.help)} [dim]({console.plain(kind)})[/dim]"
+        table.add_row(option.name, console.plain(shown), text)
     return table

@@ -11,7 +11,7 @@ from contig.data.columns import Array
 from contig.data.events import COLUMNS, EventStream
 from contig.data.ids import NodeIds
 from contig.errors import DataError
-from contig.files import replacing
+from contig.files import replacing, write_text
 
 
 def save_stream(stream: EventStream, folder: Path, *, durable: bool = False) -> None:
@@ -24,8 +24,7 @@ def save_stream(stream: EventStream, folder: Path, *, durable: bool = False) -> 
             continue
         with replacing(path, durable=durable) as part, part.open("wb") as file:
             np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
-    with replacing(folder / "origin.txt", durable=durable) as part:
-        part.write_text(stream.origin, "utf-8")
+    write_text(folder / "origin.txt", stream.origin, durable=durable)
 
 
 def load_stream(folder: Path) -> EventStream:

@@ -13,7 +13,7 @@ from contig.data.read_options import ReadOptions
 from contig.experiments.jobs import Failure, Job, plan
 from contig.experiments.lineups import WINDOW, lineup, span_of_test
 from contig.experiments.rows import Row, collect, write_csv
-from contig.files import replacing, write_json
+from contig.files import write_json, write_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,13 +123,14 @@ def save(comparisons: Sequence[Comparison], out: Path, text: str) -> Figure | No
     """
     from contig import plots
 
-    with replacing(out / "compare.txt") as part:
-        part.write_text(text, "utf-8")
+    write_text(out / "compare.txt", text)
     write_csv([row for one in comparisons for row in one.rows], out / "compare.csv")
     write_json(out / "compare.json", [one.as_dict() for one in comparisons])
-    figure = draw(comparisons)
-    if figure is not None:
-        plots.save(figure, out / "compare.png")
+    figure, path = draw(comparisons), out / "compare.png"
+    if figure is None:
+        path.unlink(missing_ok=True)  # that of an earlier comparison
+    else:
+        plots.save(figure, path)
     return figure
 
 

@@ -25,7 +25,7 @@ class Evaluation:
 
     @property
     def _stem(self) -> str:
-        return "-".join([self.task, *map(str, self.options.values())])
+        return "-".join([self.task, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
 
     @property
     def file(self) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 from contig import numerics
 from contig.experiments.recipes import Recipe
 from contig.runs.config import RunConfig
+from contig.runs.folder import RunFolder
 
 KEY_DIGITS = 8  # hexadecimal digits of the key in a folder's name
 
@@ -34,15 +35,10 @@ def run_folder(recipe: Recipe, seed: int, runs: Path, any_numerics: bool = False
     latest finished one of another version.
     """
     folder = runs / f"{recipe.stem}-{seed}-{run_key(recipe, seed)}-v{numerics.VERSION}"
-    if not any_numerics or is_finished(folder):
+    if not any_numerics or RunFolder(folder).is_finished:
         return folder
     others = finished_with_any_numerics(folder)
     return max(others, key=lambda other: (other / "metrics.json").stat().st_mtime, default=folder)
-
-
-def is_finished(folder: Path) -> bool:
-    """Return whether a folder holds a finished run."""
-    return (folder / "metrics.json").exists()
 
 
 def numerics_of(folder: Path) -> str:
@@ -53,4 +49,4 @@ def numerics_of(folder: Path) -> str:
 def finished_with_any_numerics(folder: Path) -> list[Path]:
     """Return the finished runs that differ from a run in nothing but the version of the numerics."""
     stem = folder.name.rpartition("-")[0]
-    return [other for other in folder.parent.glob(f"{stem}-*/") if is_finished(other)]
+    return [other for other in folder.parent.glob(f"{stem}-*/") if RunFolder(other).is_finished]

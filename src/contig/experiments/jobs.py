@@ -12,13 +12,14 @@ from contig.data.datasets import open_stream
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, RunError
-from contig.experiments.identity import is_finished, run_folder
+from contig.experiments.identity import run_folder
 from contig.experiments.recipes import Recipe
 from contig.experiments.worker_process import Runnable
 from contig.experiments.workers import WorkerPool, sigterm_interrupts, threads_each
 from contig.files import file_above
 from contig.models import model_class
-from contig.runs.metrics import RunMetrics, read_metrics
+from contig.runs.folder import RunFolder
+from contig.runs.metrics import RunMetrics
 from contig.training.fit import fit, resume
 
 
@@ -49,7 +50,7 @@ class Job:
 
     @property
     def done(self) -> bool:
-        return is_finished(self.folder)
+        return RunFolder(self.folder).is_finished
 
     @property
     def log(self) -> Path:
@@ -71,7 +72,7 @@ class Job:
 
     def metrics(self) -> RunMetrics:
         """Read the results of the finished run."""
-        return read_metrics(self.folder / "metrics.json")
+        return RunFolder(self.folder).metrics()
 
 
 def _events(data: str, reading: ReadOptions, fingerprint: str) -> EventStream:

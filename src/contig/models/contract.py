@@ -123,14 +123,14 @@ class Model(nn.Module, ABC):
             nodes = torch.cat([src, dst])
             embedded = check_embeddings(self, self.embed(state, history, nodes, when, as_of), len(nodes))
             return self.score_all(embedded[: len(src)], embedded[len(src) :])
-        rows = max(1, at_once(src.device) // dst.shape[-1])
+        rows = max(1, pairs_per_call(src.device) // dst.shape[-1])
         dst, times = dst.expand(len(src), -1), times.expand(len(src))
         parts = zip(src.split(rows), dst.split(rows), times.split(rows), strict=True)
         return torch.cat([self.link(state, history, s, d, t, as_of) for s, d, t in parts])
 
     def score_all(self, src: Tensor, dst: Tensor) -> Tensor:
         """Return the logits ``[n, m]`` of links from each of ``[n, d]`` to each of ``[m, d]``."""
-        rows = max(1, at_once(src.device) // len(dst))
+        rows = max(1, pairs_per_call(src.device) // len(dst))
         return torch.cat([self.score(part.unsqueeze(1), dst) for part in src.split(rows)])
 
     def new_state(self, num_nodes: int, *, on_host: bool = False) -> NodeState:
@@ -143,6 +143,6 @@ class Model(nn.Module, ABC):
         return next((p.device for p in self.parameters()), torch.device("cpu"))
 
 
-def at_once(device: torch.device) -> int:
+def pairs_per_call(device: torch.device) -> int:
     """Return the number of pairs to score in one call: it bounds memory, and a GPU needs many to be busy."""
     return 2**16 if device.type == "cuda" else 2**13

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from contig import plots
-from contig.files import replacing
+from contig.files import write_text
 from contig.reproduction.claims import Claim, claims_sheet
 from contig.reproduction.plan import Plan
 from contig.reproduction.protocol import model_differences, protocol_page
@@ -25,11 +24,11 @@ def write_results(plan: Plan, failures: Sequence[str] = ()) -> list[Sheet]:
     sheets = [*(table.sheet() for table in tables), claims]
     for sheet in sheets:
         for extension, render in FORMATS.items():
-            _write(out / f"{sheet.name}.{extension}", render(sheet))
+            write_text(out / f"{sheet.name}.{extension}", render(sheet))
     machines = hardware(plan)
     figures = {table.name: svg for table in tables if (svg := _write_figure(plan, table, machines))}
-    _write(out / "protocol.md", protocol_page(plan))
-    _write(out / "report.html", report(plan, tables, claims, figures, failures))
+    write_text(out / "protocol.md", protocol_page(plan))
+    write_text(out / "report.html", report(plan, tables, claims, figures, failures))
     return sheets
 
 
@@ -52,8 +51,3 @@ def _write_figure(plan: Plan, table: Table, machines: Sequence[str]) -> str:
     for path in paths:
         plots.save(drawn, path)
     return plots.inline_svg(bare, table.name)
-
-
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as part:
-        part.write_text(text, "utf-8")

@@ -13,7 +13,6 @@ One process at a time writes to the folder (``locked``); any number may read.
 
 from __future__ import annotations
 
-import json
 import logging
 import shutil
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ import torch
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
-from contig.files import disk_error, file_above, is_leftover, replacing
+from contig.files import as_json, disk_error, file_above, is_leftover, replacing
 from contig.locks import locked
 from contig.models import Model, NodeState
 from contig.numerics import VERSION
@@ -38,6 +37,7 @@ from contig.runs.manifest import RunManifest, read_manifest
 from contig.runs.metrics import RunMetrics, read_metrics
 from contig.runs.saved_model import SCHEMA, restore_model
 from contig.runs.writer import save_tensors
+from contig.schema import newer_schema
 
 log = logging.getLogger("contig")
 
@@ -54,6 +54,11 @@ class RunFolder:
 
     def has(self, name: str) -> bool:
         return (self.path / name).exists()
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the training has ended and was tested."""
+        return self.has("metrics.json")
 
     # -- starting, resuming ----------------------------------------------------------------------
 
@@ -158,7 +163,7 @@ class RunFolder:
 
     def metrics(self) -> RunMetrics:
         """Read ``metrics.json``."""
-        if not self.has("metrics.json"):
+        if not self.is_finished:
             raise self._unfinished("metrics.json")
         self._verify("metrics.json")
         return read_metrics(self.path / "metrics.json")
@@ -173,7 +178,7 @@ class RunFolder:
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
         with self._replacing(name) as part:
-            part.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+            part.write_text(as_json(content), "utf-8")
 
     @contextmanager
     def _replacing(self, name: str) -> Iterator[Path]:
@@ -234,9 +239,7 @@ class RunFolder:
                 f"{path} must hold named values, not a {type(content).__name__}; the file is damaged."
             )
         if (found := content.pop("schema", SCHEMA)) != SCHEMA:
-            raise RunError(
-                f"{path}: schema is {found!r}, but this version of contig reads {SCHEMA}; update it."
-            )
+            raise newer_schema(path, found, SCHEMA)
         return content
 
     def restore(

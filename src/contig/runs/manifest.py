@@ -60,7 +60,8 @@ class RunManifest(Record):
 
 def read_manifest(path: Path) -> RunManifest:
     """Read ``config.json``."""
-    return decode(RunManifest, read_versioned(path, SCHEMA, upgrade), path)
+    cure = "Restore it from a backup, or train again."
+    return decode(RunManifest, read_versioned(path, SCHEMA, upgrade, cure), path, cure)
 
 
 def upgrade(content: Json) -> Json:

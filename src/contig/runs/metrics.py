@@ -100,7 +100,8 @@ class RunMetrics(Evaluation[LinkResult]):
 
 def read_metrics(path: Path) -> RunMetrics:
     """Read the metrics in a file."""
-    return decode(RunMetrics, read_versioned(path, SCHEMA, upgrade), path)
+    cure = f"Delete it and write it again with 'contig resume {path.parent}'."
+    return decode(RunMetrics, read_versioned(path, SCHEMA, upgrade, cure), path, cure)
 
 
 def run_facts(

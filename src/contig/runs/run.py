@@ -81,7 +81,7 @@ class Run(TrainedModel):
 
     def __repr__(self) -> str:
         """Return one line with the folder, the model, the data and the test AP."""
-        finished = self.folder.has("metrics.json")
+        finished = self.folder.is_finished
         quality = f"test AP {100 * self.metrics.transductive.ap:.2f}" if finished else "unfinished"
         stream = self.stream
         size = f"{len(stream):,} events, {stream.num_nodes:,} nodes"

@@ -99,13 +99,14 @@ def register_task(task: T | None = None, *, replace: bool = False) -> T | Callab
 
 def read_evaluation(path: Path) -> Evaluation[Any]:
     """Read an evaluation from a file that ``contig evaluate --out`` has written."""
-    content = read_versioned(path, SCHEMA, upgrade)
+    cure = f"Delete {path} and evaluate again."
+    content = read_versioned(path, SCHEMA, upgrade, cure)
     protocol = content.get("protocol")
     task = protocol.get("task") if isinstance(protocol, dict) else None
     if not isinstance(task, str) or task not in REGISTRY:
         raise RunError(
-            f"{path}: the field protocol.task must be one of {', '.join(task_names())}, not {task!r}."
+            f"{path}: the field protocol.task must be one of {', '.join(task_names())}, not {task!r}. {cure}"
         )
     generic: Any = Evaluation
-    found: Evaluation[Any] = decode(generic[task_class(task).result_type], content, path)
+    found: Evaluation[Any] = decode(generic[task_class(task).result_type], content, path, cure)
     return found

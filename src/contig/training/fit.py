@@ -136,7 +136,7 @@ def resume(
             if "epochs" in more and training_is_over(session):  # it had run out of patience and is extended
                 session.progress.patience_from = session.progress.epoch
             folder.reopen(config)
-            if training_is_over(session) and folder.has("metrics.json") and folder.has("serving.pt"):
+            if training_is_over(session) and folder.is_finished and folder.has("serving.pt"):
                 log.warning(_why_finished(session, folder))
                 if session.model.learns and not folder.has("curve.png"):  # killed before it was drawn
                     loop.draw_curve(session, folder)

@@ -24,7 +24,6 @@ from contig.reproduction.stats import PowerLaw, exact, fit_power_law
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict
-from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, timed_epochs
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class Fig6(VariantItem):
 
 def timings(jobs: Sequence[Job]) -> list[Timing]:
     """Return the mean time of an epoch of the finished runs; the first epoch warms up and is left out."""
-    return [_timing(RunFolder(job.folder).metrics()) for job in jobs if job.done]
+    return [_timing(job.metrics()) for job in jobs if job.done]
 
 
 def _timing(metrics: RunMetrics) -> Timing:
