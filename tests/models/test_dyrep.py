@@ -17,15 +17,22 @@ from contig.history import History
 class Plain(Twin):
     """DyRep in dictionaries, with the recurrent cell written out."""
 
-    unit = 1.0  # intervals are counted in events
+    @property
+    def unit(self) -> float:
+        return 1.0 if self.model.counts_events else float(self.model.elapsed.unit)
 
     def interval(self, v: int) -> int:
+        if not self.model.counts_events:
+            return super().interval(v)
         return self.last[v] - self.previous[v] if v in self.previous else 0
 
     def structural(self, u: int, event: int) -> Tensor:
-        """The partner's part of a message: attention over its events strictly before, by position."""
-        past = [(w, i, i) for w, i, _ in self.past(u, self.events[event][2], self.model.opt.neighbors)]
-        return self.read(self.model.structure, self.h[u], [self.h[w] for w, _, _ in past], past, event)
+        """The partner's part of a message: attention over its events strictly before."""
+        now = self.events[event][2]
+        past = self.past(u, now, self.model.opt.neighbors)
+        if self.model.counts_events:
+            now, past = event, [(w, i, i) for w, i, _ in past]
+        return self.read(self.model.structure, self.h[u], [self.h[w] for w, _, _ in past], past, now)
 
     def updated(self, v: int) -> Tensor:
         if v not in self.last:
@@ -38,7 +45,12 @@ class Plain(Twin):
 @pytest.mark.parametrize("start", [0, NOW])
 @pytest.mark.parametrize(
     ("edge_width", "settings"),
-    [(3, {}), (0, {"neighbors": 1}), (3, {"time_dim": 3, "heads": 3, "node_features": True})],
+    [
+        (3, {}),
+        (3, {"intervals": "time"}),
+        (0, {"neighbors": 1}),
+        (3, {"time_dim": 3, "heads": 3, "node_features": True}),
+    ],
     ids=str,
 )
 @torch.no_grad()

@@ -15,9 +15,13 @@ from torch import Tensor
 class Plain(Twin):
     """JODIE in dictionaries, with the recurrent cells written out."""
 
-    unit = 1.0  # intervals are counted in events
+    @property
+    def unit(self) -> float:
+        return 1.0 if self.model.counts_events else float(self.model.elapsed.unit)
 
     def interval(self, v: int) -> int:
+        if not self.model.counts_events:
+            return super().interval(v)
         return self.last[v] - self.previous[v] if v in self.previous else 0
 
     def updated(self, v: int) -> Tensor:
@@ -38,7 +42,7 @@ class Plain(Twin):
 @pytest.mark.parametrize("start", [0, NOW])
 @pytest.mark.parametrize(
     ("edge_width", "settings"),
-    [(3, {}), (0, {"time_dim": 5}), (3, {"node_features": True})],
+    [(3, {}), (3, {"intervals": "time"}), (0, {"time_dim": 5}), (3, {"node_features": True})],
     ids=str,
 )
 @torch.no_grad()

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 from support.studies import planned
 
-from contig.reproduction.protocol import differences, model_differences, protocol, protocol_page
+from contig.reproduction.protocol import (
+    differences,
+    interval_differences,
+    model_differences,
+    protocol,
+    protocol_page,
+)
 from contig.reproduction.scales import Scale
 
 
@@ -73,3 +79,10 @@ def test_one_seed_and_a_small_scale(tmp_path: Path) -> None:
     assert "QUICK: small" in text
     assert "dim is 8 (paper: 172)" in text
     assert "Seed 0 only" in " ".join(protocol(plan.study))
+
+
+def test_models_that_count_intervals_in_events_are_named(tmp_path: Path) -> None:
+    both = planned(tmp_path / "a", "table2", models=("jodie", "tgn", "dyrep"))
+    [line] = interval_differences(both)
+    assert "by dyrep and jodie, where" in line
+    assert interval_differences(planned(tmp_path / "b", "table2", models=("tgn",))) == []

@@ -10,8 +10,9 @@ since the node's latest event.
 Departures from the paper: trained by link prediction instead of regression of the next item's
 embedding; no one-hot identity is appended, so that new nodes work; ``dt`` enters the projection as
 ``log(1 + dt)``, in units of the training events (``contig.layers.Elapsed``); the interval in the message
-is counted in events of the whole stream, and ``Phi`` encodes its logarithm (see ``PacedMemory``); a node
-uses the cell of the side it was on in its latest event, so that streams need not be bipartite.
+is counted in events of the whole stream unless ``intervals=time`` (see ``PacedMemory``), and ``Phi``
+encodes its logarithm; a node uses the cell of the side it was on in its latest event, so that streams
+need not be bipartite.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from torch import Tensor, nn
 from contig.history import History
 from contig.layers import SplitRNNCell
 from contig.layers.unique import distinct
-from contig.models.bases.memory import PacedMemory
+from contig.models.bases.memory import Intervals, PacedMemory
 from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
@@ -38,6 +39,9 @@ class JODIEOptions:
 
     dim: int = option(172, "width of embeddings; as for the other models", low=1)
     time_dim: int = option(172, "width of the time encoding; as for the other models", low=1)
+    intervals: Intervals = option(
+        "events", "unit of the intervals between events: events of the whole stream, or the paper's time"
+    )
 
 
 class JODIE(PacedMemory):
@@ -50,7 +54,7 @@ class JODIE(PacedMemory):
 
     def __init__(self, options: JODIEOptions, data: DataShape) -> None:
         o = self.opt = options
-        super().__init__(o.dim, o.time_dim, data)
+        super().__init__(o.dim, o.time_dim, data, o.intervals)
         width = o.dim + data.edge_width + o.time_dim + self.node_width
         self.source_cell = SplitRNNCell(width, o.dim)
         self.destination_cell = SplitRNNCell(width, o.dim)

@@ -141,7 +141,7 @@ def _setting(study: Study, job: Job) -> tuple[str, ...]:
     own = ", ".join(f"{key}={_word(value)}" for key, value in recipe.settings.items())
     training = f"batch size {train.batch_size}"
     if model_class(recipe.model).learns:
-        training = f"lr {train.lr:g}, {training}, at most {train.epochs} epochs"
+        training = f"lr {train.lr:g}, {training}, at most {train.epochs} epochs, patience {train.patience}"
     source = "defaults of the model" if found is None else f"{found.file}.json"
     return name, recipe.model, recipe.variant, own or "none", training, source
 

@@ -44,7 +44,7 @@ def test_namers_are_counted_as_events_arrive(batch_size: int) -> None:
         assert state["named"].tolist() == namers(latest_partners(stream, stop))
 
 
-def test_links_are_the_rows_of_the_normalised_adjacency() -> None:
+def test_links_are_the_rows_of_the_normalized_adjacency() -> None:
     """Where the search for namers reaches back to the first event."""
     stream = random_stream(5, events=31, num_nodes=8, edge_width=0)
     model, history = near_model(stream), History.from_stream(stream)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -95,21 +95,29 @@ class RecurrentMemory(MemoryModel):
         return [*others, features, self.phi(interval), self.features_of(nodes)]
 
 
+Intervals = Literal["events", "time"]
+
+
 class PacedMemory(RecurrentMemory):
-    """A recurrent memory that measures intervals in events of the whole stream, on a logarithmic scale.
+    """A recurrent memory that can measure intervals in events of the whole stream, on a logarithmic scale.
 
     For models whose vectors are constant between events and nearly all they know about a node, as in JODIE
     and DyRep. In seconds, the intervals of active nodes grow when a stream slows down, until they look like
     those of idle nodes in its busy time, and what was learned misleads. Counted in events, the scale on
-    which a point process has a constant total rate, intervals keep their meaning.
+    which a point process has a constant total rate, intervals keep their meaning. ``time`` measures them in
+    time, as the papers do.
     """
 
-    def __init__(self, dim: int, time_dim: int, data: DataShape) -> None:
+    def __init__(self, dim: int, time_dim: int, data: DataShape, intervals: Intervals) -> None:
         super().__init__(dim, time_dim, data)
-        self.phi = LogTimeEncoding(time_dim, fastest=4.0, slowest=0.05)
+        self.counts_events = intervals == "events"
+        if self.counts_events:
+            self.phi = LogTimeEncoding(time_dim, fastest=4.0, slowest=0.05)
 
     def interval(self, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
-        """Return the number of events from ``before_last`` to the latest; 0 without ``before_last``."""
+        """Return the interval from ``before_last`` to the latest event; 0 without ``before_last``."""
+        if not self.counts_events:
+            return super().interval(state, history, nodes, latest)
         before = state["before_last"][nodes]
         return torch.where(before >= 0, (latest.event - before).float(), 0.0)
 
