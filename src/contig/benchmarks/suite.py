@@ -17,6 +17,7 @@ from contig.benchmarks.ode import measure_ode
 from contig.benchmarks.ranking import measure_ranking, measure_ranking_times
 from contig.benchmarks.reading import measure_reading
 from contig.benchmarks.roofline import measure_roofline
+from contig.benchmarks.scopes import measure_scopes
 from contig.benchmarks.startup import measure_startup
 from contig.benchmarks.steps import (
     measure_epoch,
@@ -40,6 +41,7 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Measurement]]] = {
     "ranking": measure_ranking,
     "ranking-times": measure_ranking_times,
     "departures": measure_departures,
+    "scopes": measure_scopes,
     "read": measure_reading,
     "index": measure_index,
     "append": measure_append,
