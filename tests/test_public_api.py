@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import contig
+from contig.data.readers.registry import READERS
 
 NAMES = [name for name in contig.__all__ if name != "__version__"]
 
@@ -47,3 +50,49 @@ def test_nothing_is_loaded_before_it_is_used() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["contig"]
+
+
+STREAM = contig.synthetic(60, seed=1)
+TWO = [0, 1]
+
+
+def unreadable(path: Path, reading: contig.ReadOptions) -> None:
+    raise KeyError("no such key")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: contig.Run.open(3), "run=3: expected a path"),
+        (lambda: contig.resume(None), "run=None: expected a path"),
+        (lambda: contig.fit(STREAM, "edgebank", out=3), "run=3: expected a path"),
+        (lambda: contig.fit(STREAM, 5), "5 is not a model"),
+        (lambda: contig.load_dataset(3), "name=3: expected the name of a dataset"),
+        (lambda: contig.open_stream("synthetic:50", "x"), "reading='x': expected contig.ReadOptions"),
+        (lambda: contig.ReadOptions(src=3.5), "src=3.5: expected the name of a column"),
+        (lambda: contig.ReadOptions(bipartite="yes"), "bipartite='yes': expected True or False"),
+        (lambda: contig.ReadOptions(data_dir=3), "data_dir=3: expected a path"),
+        (lambda: contig.ReadOptions(features=3), "features=3: expected True, False or a list"),
+        (lambda: contig.register_dataset("x"), "'x' is not a dataset"),
+        (lambda: contig.register_reader(3, unreadable), "3 cannot name a format"),
+        (lambda: contig.option(0, "width", low=1), "default=0 must be at least 1"),
+        (lambda: contig.chronological_split(3), "stream=3: expected an EventStream"),
+        (lambda: contig.chronological_split(STREAM, val="x"), "val='x' must be a number"),
+        (lambda: contig.chronological_split(STREAM, holdout=3), "Unknown holdout '3'"),
+        (lambda: contig.synthetic(60, span="x"), "span='x' must be a finite number"),
+        (lambda: contig.History.from_stream(3), "stream=3: expected an EventStream"),
+        (lambda: contig.History.load(3), "folder=3: expected a path"),
+        (lambda: contig.History.empty(4).count_before(TWO, TWO), "nodes is a list; expected a tensor"),
+    ],
+)
+def test_a_wrong_argument_is_named(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(contig.ContigError, match=re.escape(message)):
+        call()
+
+
+def test_a_reader_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(READERS, "_registered", {})
+    contig.register_reader("zzz", unreadable)
+    (tmp_path / "x.zzz").write_text("")
+    with pytest.raises(contig.DataError, match="reader for 'zzz' failed with KeyError: 'no such key'"):
+        contig.read_events(tmp_path / "x.zzz")

@@ -42,6 +42,13 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
                 part.unlink(missing_ok=True)
 
 
+def as_path(given: Any, name: str) -> Path:
+    """Return a path; raise ``ConfigError`` for what cannot be one. ``name`` is the argument's."""
+    if not isinstance(given, str | os.PathLike):
+        raise ConfigError(f"{name}={given!r}: expected a path.")
+    return Path(given)
+
+
 def expanded(path: str | os.PathLike[str]) -> Path:
     """Return a path with the user's home in place of ``~``."""
     try:

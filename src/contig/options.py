@@ -28,6 +28,7 @@ def option(
     ``low`` is an inclusive lower bound; ``above`` and ``below`` are exclusive bounds.
     """
     limits = {"low": low, "above": above, "below": below}
+    _check_limits("default", default, limits)
     return field(default=default, metadata={"help": help, **limits})
 
 

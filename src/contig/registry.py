@@ -38,7 +38,7 @@ class Registry(Generic[T]):
 
         Running the same definition again, as notebooks do, replaces it anyway.
         """
-        if ":" in name or not name.strip():
+        if not isinstance(name, str) or ":" in name or not name.strip():
             raise ConfigError(f"{name!r} cannot name a {self.kind}; use a word without a colon.")
         if not replace and name in self and not _is_redefined(self._registered.get(name), item):
             raise ConfigError(

@@ -78,6 +78,8 @@ DATASETS: Registry[Dataset] = Registry("dataset", {}, "contig.datasets", _check)
 
 def register_dataset(dataset: Dataset, *, replace: bool = False) -> None:
     """Make a dataset available by its name, wherever a file or a dataset is expected."""
+    if not isinstance(dataset, Dataset):
+        raise ConfigError(f"{dataset!r} is not a dataset; expected a contig.Dataset.")
     DATASETS.register(dataset.name, dataset, replace=replace)
 
 

@@ -26,7 +26,7 @@ from contig.data import downloads
 from contig.data.catalog import DATASETS, Dataset
 from contig.data.companions import companion_features
 from contig.data.events import EventStream
-from contig.data.read_options import ReadKeywords, ReadOptions
+from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers import read_events, require_features
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import expanded
@@ -68,7 +68,7 @@ def open_stream(
     ``ReadOptions`` and override those of ``reading``; a dataset takes ``features`` (True or False) and
     ``data_dir`` only.
     """
-    reading = (reading or ReadOptions()).updated(**options)
+    reading = reading_options(reading).updated(**options)
     if not isinstance(source, str | os.PathLike) or _is_file(source):
         return read_events(source, reading)
     return _load(_resolve(os.fspath(source), "To read a file, give its path."), reading, download)
@@ -91,6 +91,8 @@ class _Request(NamedTuple):
 
 def _resolve(name: str, hint: str = "") -> _Request:
     """Return the dataset that ``NAME``, ``NAME:ARGUMENT`` or ``package.module:ATTRIBUTE`` means."""
+    if not isinstance(name, str):
+        raise ConfigError(f"name={name!r}: expected the name of a dataset. {hint}".rstrip())
     kind, colon, argument = name.partition(":")
     if kind in DATASETS and (not colon or (argument and DATASETS[kind].generate is not None)):
         return _Request(DATASETS[kind], argument)

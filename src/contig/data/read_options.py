@@ -25,6 +25,23 @@ class ReadKeywords(TypedDict, total=False):
     data_dir: str | os.PathLike[str] | None
 
 
+_COLUMN, _PATH, _FLAG, _TEXT = (str, int), (str, os.PathLike), (bool,), (str,)
+_EXPECTED: dict[tuple[type, ...], str] = {
+    _COLUMN: "the name of a column, or its position counted from 0",
+    _PATH: "a path",
+    _FLAG: "True or False",
+    _TEXT: "text",
+    (bool, Sequence): "True, False or a list of columns",
+}
+_KINDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("src", "dst", "t", "label"), _COLUMN),
+    "features": (bool, Sequence),
+    "format": _TEXT,
+    "bipartite": _FLAG,
+    "data_dir": _PATH,
+}
+
+
 @dataclass(frozen=True)
 class ReadOptions:
     """How a file, a table or a dataset is read; None leaves the choice to the reader.
@@ -51,6 +68,10 @@ class ReadOptions:
             raise ConfigError(
                 f"features={self.features!r} must be a list of columns: features=[{self.features!r}]."
             )
+        for name, kinds in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, kinds) or (value is True and bool not in kinds)):
+                raise ConfigError(f"{name}={value!r}: expected {_EXPECTED[kinds]}.")
         # One spelling of equal options, so that they compare and hash alike.
         if isinstance(self.features, Sequence):
             object.__setattr__(self, "features", tuple(self.features))
@@ -101,3 +122,10 @@ class ReadOptions:
         names = [field.name for field in fields(cls)]
         given = {name: value for name, value in keywords.items() if name in names}
         return cls.from_dict(given), {k: v for k, v in keywords.items() if k not in given}
+
+
+def reading_options(given: ReadOptions | None) -> ReadOptions:
+    """Return the options of a call, or the defaults; anything else is rejected."""
+    if given is not None and not isinstance(given, ReadOptions):
+        raise ConfigError(f"reading={given!r}: expected contig.ReadOptions.")
+    return given or ReadOptions()

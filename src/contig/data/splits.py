@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contig.data.events import EventStream
-from contig.errors import ConfigError, unknown
+from contig.errors import ConfigError, DataError, unknown
 
 Holdout = Literal["tgn", "paper"]
 HOLDOUTS: tuple[Holdout, ...] = ("tgn", "paper")
@@ -49,7 +49,12 @@ def chronological_split(
     runs with several seeds are evaluated on the same events.
     """
     if holdout not in HOLDOUTS:
-        raise ConfigError(unknown("holdout", holdout, HOLDOUTS))
+        raise ConfigError(unknown("holdout", str(holdout), HOLDOUTS))
+    if not isinstance(stream, EventStream):
+        raise DataError(f"stream={stream!r}: expected an EventStream; contig.open_stream makes one.")
+    for name, value in (("val", val), ("test", test), ("hidden", hidden)):
+        if not isinstance(value, int | float):
+            raise ConfigError(f"{name}={value!r} must be a number.")
     if not (val >= 0 and test >= 0 and val + test < 1):
         raise ConfigError(f"val={val} and test={test} must be fractions >= 0 that leave events for training.")
     if not isinstance(seed, int | np.integer) or seed < 0:

@@ -139,7 +139,8 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 
 def _number(name: str, value: float, low: float, high: float) -> None:
-    if not low <= value <= high or not math.isfinite(value):
+    numeric = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not numeric or not low <= value <= high or not math.isfinite(value):
         bound = f"of at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
         raise ConfigError(f"{name}={value!r} must be a finite number {bound}.")
 

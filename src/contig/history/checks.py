@@ -13,6 +13,9 @@ MAX_NODE = 2**31 - 2  # entries store nodes as int32
 
 def check_queries(nodes: Tensor, times: Tensor) -> None:
     """Raise ``DataError`` unless these are two vectors of node ids and of times."""
+    for name, value in (("nodes", nodes), ("times", times)):
+        if not isinstance(value, Tensor):
+            raise DataError(f"{name} is a {type(value).__name__}; expected a tensor.")
     if nodes.ndim != 1 or nodes.shape != times.shape:
         raise DataError(
             f"nodes {list(nodes.shape)} and times {list(times.shape)} must be two vectors of the same length."

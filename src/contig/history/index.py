@@ -17,6 +17,7 @@ from torch import Tensor
 from contig.data.columns import Array
 from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError, unknown
+from contig.files import as_path
 from contig.history import storage
 from contig.history.checks import check_appended, check_queries
 from contig.history.columns import EventColumns, comparable_times
@@ -49,6 +50,8 @@ class History:
     @classmethod
     def from_stream(cls, stream: EventStream, device: str | torch.device = "cpu") -> History:
         """Index a whole stream; queries see only the events before their times."""
+        if not isinstance(stream, EventStream):
+            raise DataError(f"stream={stream!r}: expected an EventStream; contig.open_stream makes one.")
 
         def column(array: Array) -> Tensor:
             # torch warns about read-only numpy arrays, so those are copied
@@ -130,9 +133,9 @@ class History:
         A node that the history does not know has no events.
         """
         if how not in CHOICES:
-            raise ConfigError(unknown("choice of neighbors", how, CHOICES))
-        if k < 1:
-            raise ConfigError(f"k={k}: the number of neighbors must be at least 1.")
+            raise ConfigError(unknown("choice of neighbors", str(how), CHOICES))
+        if not isinstance(k, int) or k < 1:
+            raise ConfigError(f"k={k!r}: the number of neighbors must be a whole number of at least 1.")
         check_queries(nodes, times)
         times = comparable_times(times, self.segments.entry_time.dtype)
         if how == "uniform":
@@ -199,7 +202,7 @@ class History:
         Its index is checked first: a damaged one raises ``DataError``. Appending to a mapped history
         never changes its files.
         """
-        folder = Path(folder)
+        folder = as_path(folder, "folder")
         arrays = storage.load_arrays(folder, mapped=mapped)
         check_saved(arrays, folder)
         columns = {name.removeprefix("events."): a for name, a in arrays.items() if "events." in name}

@@ -26,7 +26,7 @@ import torch
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
-from contig.files import as_json, disk_error, file_above, is_leftover, replacing
+from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing
 from contig.locks import locked
 from contig.models import Model, NodeState
 from contig.numerics import VERSION
@@ -49,7 +49,7 @@ class RunFolder:
     """Reads and writes the files of one run."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = as_path(path, "run")
         self.checksums = Checksums(self.path)
 
     def has(self, name: str) -> bool:

@@ -16,6 +16,7 @@ from contig.data.splits import chronological_split
 from contig.errors import ConfigError
 from contig.kernels.devices import pick_device
 from contig.models import Model, NodeState
+from contig.options import set_options
 from contig.progress import Display
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
@@ -167,7 +168,7 @@ class Run(TrainedModel):
         show: bool | None,
     ) -> Evaluation[R]:
         train, device = self.config.train, self.state.device
-        size = train.batch_size if batch_size is None else batch_size
+        size = set_options(train, {} if batch_size is None else {"batch_size": batch_size}).batch_size
         split = chronological_split(self.stream, holdout=train.holdout, seed=train.split_seed)
         data = PreparedStream(self.stream, split, self.history, device)
         with Display(show) as display:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -70,7 +70,7 @@ class TrainedModel:
 
         ``side`` is needed only for ids that name both a source and a destination.
         """
-        if isinstance(nodes, str | int | np.integer):
+        if nodes is not None and (isinstance(nodes, str) or not isinstance(nodes, Iterable)):
             raise ConfigError(f"nodes={nodes!r}: pass a list of ids, such as [{nodes!r}].")
         rows = np.arange(self.stream.num_nodes) if nodes is None else self._rows(nodes, side)
         time = self._time(at)
@@ -81,8 +81,8 @@ class TrainedModel:
 
         The candidates are the destinations of all events before that time.
         """
-        if not isinstance(k, int | np.integer) or k < 1:
-            raise ConfigError(f"k={k}: pass a whole number of at least 1.")
+        if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+            raise ConfigError(f"k={k!r}: pass a whole number of at least 1.")
         source = torch.from_numpy(self._rows([node], side="src")).to(self.history.device)
         time = self._time(at)
         candidates = self._destinations_before(time)

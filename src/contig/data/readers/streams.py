@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
+from contig.data.columns import ARROW_ERRORS
 from contig.data.events import EventStream
-from contig.data.read_options import ReadKeywords, ReadOptions
+from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
 from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.readers.tables import open_table
-from contig.errors import ConfigError, DataError
+from contig.errors import ConfigError, ContigError, DataError
 from contig.files import expanded
 
 log = logging.getLogger("contig")
@@ -38,7 +39,7 @@ def read_events(
     bipartite. In text files blanks around a value do not count, and an id column of whole numbers holds
     integers, unless it has zero-padded or hexadecimal ids: then all its ids are text.
     """
-    reading = (reading or ReadOptions()).updated(**options)
+    reading = reading_options(reading).updated(**options)
     opened = _open(source, reading)
     stream = opened if isinstance(opened, EventStream) else _build(opened, reading)
     return require_features(stream) if reading.features is True else stream
@@ -84,7 +85,7 @@ def _open_path(path: Path, reading: ReadOptions) -> OpenedTable | EventStream:
     if path.is_dir() and reading.format in TEXT_FORMATS:
         raise ConfigError(f"{path} is a folder; format={reading.format!r} is for files.")
     format = reading.format or detect_format(path)
-    found = READERS[format](path, reading)
+    found = _call_reader(format, path, reading)
     if isinstance(found, OpenedTable | EventStream):
         return found
     if hasattr(found, "__arrow_c_stream__"):
@@ -93,6 +94,19 @@ def _open_path(path: Path, reading: ReadOptions) -> OpenedTable | EventStream:
         f"The reader {format!r} returned a {type(found).__name__}; expected an EventStream or a table that "
         "exports an Arrow stream."
     )
+
+
+def _call_reader(format: str, path: Path, reading: ReadOptions) -> Any:
+    """Call a reader; one from outside the package may raise anything."""
+    try:
+        return READERS[format](path, reading)
+    except (ContigError, OSError, *ARROW_ERRORS):
+        raise
+    except Exception as error:
+        raise DataError(
+            f"{path}: the reader for {format!r} failed with {type(error).__name__}: {error}. "
+            "Use another format, or repair the reader."
+        ) from error
 
 
 def _similar_files(path: Path) -> str:
