@@ -85,7 +85,7 @@ def tiny(site: Site, restored_registries: None, no_data_dir: None) -> Callable[.
 def test_entries_are_consistent() -> None:
     assert set(DATASETS) == {
         *("wikipedia", "reddit", "mooc", "lastfm", "collegemsg"),
-        *("email_eu", "bitcoin_otc", "enron", "synthetic"),
+        *("email_eu", "bitcoin_otc", "enron", "tgbl-wiki", "synthetic"),
     }
     entries = {name: DATASETS[name] for name in DATASETS}
     for name, entry in entries.items():
@@ -98,7 +98,8 @@ def test_entries_are_consistent() -> None:
         elif entry.filename is not None:
             assert entry.filename in entry.instructions
     widths = {name: entry.edge_width for name, entry in entries.items() if entry.edge_width}
-    assert widths == {"wikipedia": 172, "reddit": 172, "mooc": 4, "lastfm": 2, "bitcoin_otc": 1}
+    published = {"wikipedia": 172, "reddit": 172, "tgbl-wiki": 172}
+    assert widths == {**published, "mooc": 4, "lastfm": 2, "bitcoin_otc": 1}
 
 
 def test_the_synthetic_entry_has_the_default_size() -> None:

@@ -58,7 +58,7 @@ def test_tasks_continue_from_the_state_after_validation(run: Run) -> None:
     ranker = Ranker(run.model, state, History.from_stream(run.stream), 30, Negatives(run.stream))
     expected = recommend_report(run.stream, split, split.test, ranker(split.test))
     assert found.result.each() == expected.each()
-    assert set(found.as_dict()) == FACTS | SELECTIONS
+    assert set(found.as_dict()) == FACTS | SELECTIONS | {"all_events"}
     assert found.result.protocol.holdout == "tgn"
     assert found.facts.seed == run.config.train.seed
     assert found.facts.hardware == hardware(run.history.device)

@@ -127,8 +127,9 @@ class Run(TrainedModel):
 
         - ``link``: AP and AUC; ``negatives`` are random, historical, inductive or historical-source.
         - ``intervals``: the same by how long the source has been inactive.
-        - ``recommend``: MRR and recalls among all destinations, or ``candidates`` sampled ones, at each
-          event's time; ``as_of="batch"`` is much faster and ranks at the time of each batch's first event.
+        - ``recommend``: MRR and recalls among all destinations, ``candidates`` sampled ones or those of the
+          file ``candidates_from``, at each event's time; ``as_of="batch"`` is much faster and ranks at the
+          time of each batch's first event.
         - ``classify``: AUC of the label, over ``seeds`` decoders.
 
         A task can also be passed as a class, or as an object whose options are set. ``batch_size`` is that of

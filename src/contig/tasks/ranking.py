@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.data.candidate_files import NO_NODE
 from contig.data.events import EventStream
 from contig.data.negatives import Negatives
 from contig.data.splits import Split
@@ -22,7 +23,6 @@ from contig.tasks.recommend import AsOf
 from contig.tasks.task import EVALUATION_SEED
 
 DRAWN_AT_ONCE = 2**22  # random numbers; bounds the memory of sampling negatives
-NO_NODE = -1  # fills up rows of negatives
 
 
 class Ranker:
@@ -88,15 +88,16 @@ class Ranker:
         return self.model.rank(self.state, self.history, batch.src, candidates, times, first)
 
 
-def rank_test_events(context: EvaluationContext, sampled: int | None, as_of: AsOf) -> NDArray[np.float32]:
-    """Rank the destinations of the test events among all others, or among ``sampled`` of them."""
+def rank_test_events(
+    context: EvaluationContext, sampled: NDArray[np.int64] | None, as_of: AsOf
+) -> NDArray[np.float32]:
+    """Rank the destinations of the test events among all others, or the ``sampled`` ones of each event."""
     data = context.data
     stream, events = data.stream, data.split.test
     negatives = Negatives(stream, events=events, device=data.history.device)
     ranker = Ranker(context.model, context.state, data.history, context.batch_size, negatives, as_of)
-    chosen = None if sampled is None else sample_negatives(stream, data.split, events, sampled)
     with context.progress_bar("ranking", len(events)) as progress:
-        return ranker(events, chosen, progress)
+        return ranker(events, sampled, progress)
 
 
 def ranks(logits: Tensor, true: Tensor, negative: Tensor, resolution: float = 0.0) -> Tensor:

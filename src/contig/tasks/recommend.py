@@ -1,7 +1,9 @@
 """Recommendation: the rank of the true destination among all candidates.
 
 The candidates of an event are all destinations of the stream except the *other* true ones of its source and
-time. TGB's ``tgbl-wiki`` has the same rule: its 999 negatives are what its 1,000 destinations leave. With
+time. TGB's ``tgbl-wiki`` has the same rule: its 999 negatives are what its 1,000 destinations leave. TGB
+trains on all events before the validation (``holdout=paper``) and measures all test events: ``all_events`` of
+the result is its MRR. ``candidates_from`` takes the negatives from a file of TGB or TGB-Seq instead. With
 ``candidates=N`` there are ``N`` negatives instead, sampled once for each event without replacement: up to
 half of them destinations that the source met in training, the rest any, as TGB samples for its larger
 streams. The samples are ours, not those of TGB's files.
@@ -20,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -27,6 +30,7 @@ from numpy.typing import NDArray
 
 from contig.data.events import EventStream
 from contig.data.splits import Split
+from contig.errors import ConfigError
 from contig.options import option
 from contig.tasks.metrics import rank_metrics
 from contig.tasks.results import Protocol, RankMetrics, Selections, TaskResult
@@ -53,6 +57,10 @@ class RecommendOptions:
     candidates: int | None = option(
         None, "negatives to sample for each event, instead of ranking all destinations", low=1
     )
+    candidates_from: str | None = option(
+        None,
+        "a file with the negatives of each test event: ..._test_ns.pkl of TGB, ..._test_ns.npy of TGB-Seq",
+    )
     as_of: AsOf = option(
         "event", "rank at each event's own time, or (much faster) at that of its batch's first event: batch"
     )
@@ -70,9 +78,14 @@ class RecommendProtocol(Protocol):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecommendResult(Selections[RankMetrics], TaskResult):
-    """MRR and recalls of every selection."""
+    """MRR and recalls of every selection.
+
+    ``all_events`` are all test events whatever the holdout, as TGB measures them; None for a model that
+    cannot score new nodes, and in older files.
+    """
 
     protocol: RecommendProtocol
+    all_events: RankMetrics | None = None
 
 
 def recommend_report(
@@ -114,6 +127,8 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
                 f"{sampled:,} sampled for each event, up to half of them met by its source in training, none "
                 "true at its source and time"
             )
+        if self.opt.candidates_from is not None:
+            candidates = f"those of {Path(self.opt.candidates_from).name}"
         return RecommendProtocol.of(
             self.name,
             context.data.split.holdout,
@@ -133,16 +148,34 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
         from contig.tasks.ranking import rank_test_events
 
         data, inductive = context.data, context.model.inductive
-        ranks = rank_test_events(context, self._sampled(context), self.opt.as_of)
+        ranks = rank_test_events(context, self._negatives(context), self.opt.as_of)
         report = recommend_report(data.stream, data.split, data.split.test, ranks, inductive=inductive)
-        return RecommendResult(protocol=self.protocol(context), **report.each())
+        everything = rank_metrics(ranks) if inductive else None
+        return RecommendResult(protocol=self.protocol(context), all_events=everything, **report.each())
+
+    def _negatives(self, context: EvaluationContext) -> NDArray[np.int64] | None:
+        """Return the negatives of each test event; None where all destinations are ranked."""
+        from contig.data.candidate_files import read_candidates
+        from contig.tasks.ranking import sample_negatives
+
+        data, sampled = context.data, self._sampled(context)
+        if self.opt.candidates_from is not None:
+            if self.opt.candidates is not None:
+                raise ConfigError("candidates and candidates_from exclude each other; set one of them.")
+            return read_candidates(self.opt.candidates_from, data.stream, data.split.test)
+        return (
+            None if sampled is None else sample_negatives(data.stream, data.split, data.split.test, sampled)
+        )
 
     @classmethod
     def table(cls, results: Mapping[str, RecommendResult]) -> ResultTable:
         protocol = next(iter(results.values())).protocol
+        selections = dict(cls.selections)
+        if protocol.holdout == "paper":  # otherwise the transductive events are all events
+            selections["all (TGB)"] = "all_events"
         return ResultTable(
             headings=("Test, %", "model", "MRR", "R@5", "R@10", "R@15", "R@20", "events"),
-            rows=selection_rows(results, _cells),
+            rows=selection_rows(results, _cells, selections),
             notes=(
                 "R@K: share of events whose true destination is among the first K",
                 f"candidates: {protocol.candidates}",
@@ -152,6 +185,7 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
         )
 
 
-def _cells(metrics: RankMetrics) -> tuple[str, ...]:
+def _cells(metrics: RankMetrics | None) -> tuple[str, ...]:
+    metrics = RankMetrics(events=0) if metrics is None else metrics
     recalls = metrics.recall_at_5, metrics.recall_at_10, metrics.recall_at_15, metrics.recall_at_20
     return (*map(percent, (metrics.mrr, *recalls)), count(metrics.events))
