@@ -16,14 +16,19 @@ pytestmark = pytest.mark.usefixtures("here")
 def test_models_are_listed() -> None:
     found = Answer("models", "--json").json
     assert [model["name"] for model in found] == list(MODELS)
-    assert {model["name"] for model in found if not model["learns"]} == {"edgebank", "popularity", "recency"}
+    assert {model["name"] for model in found if not model["learns"]} == {
+        "edgebank",
+        "popularity",
+        "recency",
+        "transition",
+    }
     text = " ".join(Answer("models").out.split())
     for model in found:
         name, _, rest = model["description"].partition(": ")
         assert name.lower() == model["name"]
         assert rest.endswith(".")
         assert model["description"] in text
-    assert text.count("(heuristic: nothing to train)") == 3
+    assert text.count("(heuristic: nothing to train)") == 4
 
 
 def test_the_options_of_a_model() -> None:

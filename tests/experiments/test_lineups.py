@@ -10,7 +10,7 @@ from contig.errors import ConfigError
 from contig.experiments.lineups import choose_models, lineup, span_of_test
 from contig.models import MODELS, model_class
 
-HEURISTICS = ["edgebank", "popularity", "recency"]
+HEURISTICS = ["edgebank", "popularity", "recency", "transition"]
 
 
 def small_stream() -> EventStream:
@@ -27,7 +27,7 @@ def settings_of(settings: dict[str, str], *models: str) -> dict[tuple[str, str],
 
 def test_heuristics_are_added_last() -> None:
     assert choose_models("tgn") == ["tgn", *HEURISTICS]
-    assert choose_models("recency, jodie,tgn") == ["jodie", "tgn", "recency", *HEURISTICS[:2]]
+    assert choose_models("recency, jodie,tgn") == ["jodie", "tgn", "recency", *HEURISTICS[:2], HEURISTICS[3]]
     assert choose_models("tgn", heuristics=False) == ["tgn"]
     assert choose_models("edgebank,tgn", heuristics=False) == ["tgn", "edgebank"]
 

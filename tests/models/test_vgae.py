@@ -10,6 +10,7 @@ from support.problems import random_stream, shape_of, tiny
 from torch.distributions import Normal, kl_divergence
 
 from contig.history import History
+from contig.models.contract import EventBatch
 from contig.models.vgae import divergence
 
 
@@ -72,5 +73,6 @@ def test_the_penalty_of_the_evidence_lower_bound() -> None:
             alone = model.distribution(model.inputs.vectors[:1], torch.empty(2, 0, dtype=torch.int64))
             mean, log_sigma = (torch.cat(pair) for pair in zip((mean, log_sigma), alone, strict=True))
             rows = list(range(9))
+        batch = EventBatch(*(as_of.reshape(1) for _ in range(4)))
         expected = 0.7 * divergence(mean[rows], log_sigma[rows]).mean() / len(rows)
-        torch.testing.assert_close(model.penalty(state, history, as_of), expected)
+        torch.testing.assert_close(model.penalty(state, history, batch, batch.dst.unsqueeze(1)), expected)

@@ -42,6 +42,7 @@ SIZES: dict[str, Any] = {
     "batch_size": 20,
     "dim": 8,
     "dropout": 0.0,
+    "evidence_dropout": 0.0,
     "epochs": 1,
     "heads": 2,
     "hidden": 7,
@@ -50,12 +51,14 @@ SIZES: dict[str, Any] = {
     "neighbors": 4,
     "passes": 1,
     "time_dim": 6,
+    "tokens": 5,
     "walks": 3,
+    "width": 10,
 }
 TRAININGS: dict[str, tuple[str, dict[str, Any]]] = {
     **{model: (model, {}) for model in MODELS},
     "contig-all-activity": ("contig", {"scope": "all", "activity": True}),
-    "contig-pair": ("contig", {"scope": "pair"}),
+    "contig-scope-pair": ("contig", {"scope": "pair"}),
     "tgat-one-layer": ("tgat", {"layers": 1, "identity": 5}),
 }
 NODE_FEATURES = ("contig", "tgn", "tgat", "graphsage", "vgae")  # trained on nodes with features

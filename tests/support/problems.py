@@ -60,6 +60,8 @@ TINY = {
     "walks": 2,
     "length": 5,
     "passes": 1,
+    "tokens": 3,
+    "width": 9,
 }
 
 
@@ -72,9 +74,10 @@ def tiny_case(model: str, settings: dict[str, Any] | None = None, **departures: 
 
 # Every built-in model, and every option that changes how a model reads the past.
 CASES: dict[str, ModelCase] = {
-    **{name: tiny_case(name, frozen=name == "ctdne") for name in MODELS},
+    **{name: tiny_case(name, frozen=name == "ctdne", own_link=name == "contig-pair") for name in MODELS},
     "contig-all": tiny_case("contig", {"scope": "all"}),
-    "contig-pair": tiny_case("contig", {"scope": "pair"}),
+    "contig-scope-pair": tiny_case("contig", {"scope": "pair"}),
+    "contig-pair-joined": tiny_case("contig-pair", {"embedding": "joined"}, own_link=True),
     "contig-two-hops": tiny_case("contig", {"hops": 2, "namers": 2}),
     "contig-batch": tiny_case("contig", {"scope": "batch"}, joint_queries=True),
     "contig-activity": tiny_case("contig", {"activity": True}),

@@ -147,7 +147,7 @@ def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
     logits = score_batch(twin.model, twin.state, history, batch, NegativePairs(negative))
     truth = torch.tensor([1.0, 0.0]).expand_as(logits)
     cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits(logits, truth)
-    extra = twin.model.penalty(twin.state, history, batch.t[0])
+    extra = twin.model.penalty(twin.state, history, batch, negative)
     assert extra is not None
     assert extra.item() > 0.01
     torch.set_rng_state(generator)

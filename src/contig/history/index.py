@@ -6,7 +6,7 @@ bisection, ties are exact, and appending events takes amortized O(1) each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +21,7 @@ from contig.files import as_path
 from contig.history import storage
 from contig.history.checks import check_appended, check_queries
 from contig.history.columns import EventColumns, comparable_times
+from contig.history.evidence import Evidence, EvidenceSpec
 from contig.history.integrity import check_saved
 from contig.kernels.lookup import Neighbors, count_before, latest_before, sample_before
 from contig.kernels.pinned_memory import pinned_copy
@@ -44,6 +45,7 @@ class History:
     segments: Segments
     num_nodes: int
     on_host: bool = False  # stored in host memory although the device is a GPU
+    _evidence: dict[EvidenceSpec, Evidence] = field(default_factory=dict, repr=False)
 
     # -- construction ----------------------------------------------------------------------------
 
@@ -146,6 +148,17 @@ class History:
         """Return how many events each node has strictly before its time."""
         check_queries(nodes, times)
         return count_before(self.segments, nodes, comparable_times(times, self.segments.entry_time.dtype))
+
+    def evidence(self, spec: EvidenceSpec) -> Evidence:
+        """Return counts of meetings, nodes and transitions before any time.
+
+        They are built at the first call and follow the history when it grows.
+        """
+        if spec not in self._evidence:
+            self._evidence[spec] = Evidence(self, spec)
+        found = self._evidence[spec]
+        found.catch_up(self)
+        return found
 
     def event_indices(self) -> Tensor:
         """Return the positions of the indexed events in ascending order; ``only`` leaves some out."""

@@ -6,6 +6,7 @@ included, and the last ``k`` entries before a time are consecutive.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -59,14 +60,32 @@ def sample_before(
     return _entries_back(segments, nodes, times, start, count, _distinct_draws(count, k, generator))
 
 
+def partners_back(segments: Segments, nodes: Tensor, events: Tensor, steps: Sequence[int]) -> Tensor:
+    """Return each node's partner ``step`` events before one of its events, ``[nodes, steps]``; -1 if none.
+
+    Events are positions in the stream. Unlike times they have no ties, so this is the node's own sequence.
+    """
+    start, count = _bisect(segments, nodes, events, segments.entry_event)
+    back = torch.tensor(list(steps), dtype=torch.int64, device=nodes.device)
+    mask = back <= count.unsqueeze(1)
+    at = torch.where(mask, (start + count).unsqueeze(1) - back, 0)
+    return torch.where(mask, _at(segments.entry_node, at), -1)
+
+
 def _latest_before(segments: Segments, nodes: Tensor, times: Tensor, k: int) -> Neighbors:
     start, count = _bisect(segments, nodes, times)
     back = torch.arange(1, k + 1, device=nodes.device)
     return _entries_back(segments, nodes, times, start, count, back)
 
 
-def _bisect(segments: Segments, nodes: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the start of each node's segment, and how many of its entries are strictly before its time."""
+def _bisect(
+    segments: Segments, nodes: Tensor, limits: Tensor, entries: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the start of each node's segment, and how many of its entries are strictly below its limit.
+
+    Entries are ascending within a segment: their times, by default.
+    """
+    entries = segments.entry_time if entries is None else entries
     known = (nodes >= 0) & (nodes < len(segments.start))
     safe = torch.where(known, nodes, 0)
     start = _at(segments.start, safe)
@@ -75,7 +94,7 @@ def _bisect(segments: Segments, nodes: Tensor, times: Tensor) -> tuple[Tensor, T
     for _ in range(_rounds(segments)):
         half = (left + 1) >> 1
         probe = torch.where(half > 0, start + low + half - 1, 0)
-        low = low + half * (_at(segments.entry_time, probe) < times)
+        low = low + half * (_at(entries, probe) < limits)
         left = left - half
     return start, low
 

@@ -106,8 +106,13 @@ class Model(nn.Module, ABC):
     def prepare(self, history: History) -> None:
         """Initialize from the history of the training events; called once, before the first epoch."""
 
-    def penalty(self, state: NodeState, history: History, as_of: Tensor) -> Tensor | None:
-        """Return a term to add to the cross-entropy of a batch's links, or None."""
+    def penalty(
+        self, state: NodeState, history: History, batch: EventBatch, negative: Tensor
+    ) -> Tensor | None:
+        """Return a term to add to the loss of a batch's links, or None.
+
+        ``negative`` are the sampled destinations ``[events, negatives]``.
+        """
         return None
 
     def rank(
@@ -123,10 +128,28 @@ class Model(nn.Module, ABC):
             nodes = torch.cat([src, dst])
             embedded = check_embeddings(self, self.embed(state, history, nodes, when, as_of), len(nodes))
             return self.score_all(embedded[: len(src)], embedded[len(src) :])
-        rows = max(1, pairs_per_call(src.device) // dst.shape[-1])
+        return self.link_in_parts(state, history, src, dst, times, as_of, pairs_per_call(src.device))
+
+    def link_in_parts(
+        self,
+        state: NodeState,
+        history: History,
+        src: Tensor,
+        dst: Tensor,
+        times: Tensor,
+        as_of: Tensor,
+        pairs: int,
+    ) -> Tensor:
+        """Return ``rank`` by calls of ``link`` with at most this many pairs."""
         dst, times = dst.expand(len(src), -1), times.expand(len(src))
+        rows = max(1, pairs // max(1, dst.shape[1]))
         parts = zip(src.split(rows), dst.split(rows), times.split(rows), strict=True)
-        return torch.cat([self.link(state, history, s, d, t, as_of) for s, d, t in parts])
+        return torch.cat(
+            [
+                torch.cat([self.link(state, history, s, c, t, as_of) for c in d.split(pairs, dim=1)], dim=1)
+                for s, d, t in parts
+            ]
+        )
 
     def score_all(self, src: Tensor, dst: Tensor) -> Tensor:
         """Return the logits ``[n, m]`` of links from each of ``[n, d]`` to each of ``[m, d]``."""

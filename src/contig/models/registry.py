@@ -23,6 +23,7 @@ GROUP = "contig.models"  # the entry point group in which installed packages off
 
 _BUILTIN = {
     "contig": "contig.models.contig:ConTIG",
+    "contig-pair": "contig.models.contig_pair:ConTIGPair",
     "tgn": "contig.models.tgn:TGN",
     "jodie": "contig.models.jodie:JODIE",
     "dyrep": "contig.models.dyrep:DyRep",
@@ -35,6 +36,7 @@ _BUILTIN = {
     "edgebank": "contig.models.heuristics.edgebank:EdgeBank",
     "popularity": "contig.models.heuristics.popularity:Popularity",
     "recency": "contig.models.heuristics.recency:Recency",
+    "transition": "contig.models.heuristics.transition:Transition",
 }
 MODELS: tuple[str, ...] = tuple(_BUILTIN)
 

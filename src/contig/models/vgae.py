@@ -23,7 +23,7 @@ from torch import Tensor
 from contig.history import History
 from contig.models.bases.autoencoder import Autoencoder, AutoencoderOptions
 from contig.models.bases.node_inputs import convolutions
-from contig.models.contract import DataShape
+from contig.models.contract import DataShape, EventBatch
 from contig.models.state import NodeState
 from contig.options import option
 
@@ -59,8 +59,8 @@ class VGAE(Autoencoder):
         inner = self.inner(x, edges)
         return self.mean(inner, edges), self.log_sigma(inner, edges).clamp(max=LARGEST_LOG_SIGMA)
 
-    def penalty(self, state: NodeState, history: History, as_of: Tensor) -> Tensor:
-        pairs, position = self._past(history, as_of)
+    def penalty(self, state: NodeState, history: History, batch: EventBatch, negative: Tensor) -> Tensor:
+        pairs, position = self._past(history, batch.t[0])
         graph = pairs.graph(position)
         mean, log_sigma = self.distribution(self._inputs(graph), graph.edges)
         return self.opt.divergence * divergence(mean, log_sigma).mean() / len(mean)

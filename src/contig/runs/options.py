@@ -29,6 +29,16 @@ class TrainOptions:
     )
     weight_decay: float = option(0.0, "L2 penalty of Adam", low=0, below=inf)
     clip: float = option(1.0, "maximum norm of a gradient; single bursts otherwise upset the states", above=0)
+    negatives: int = option(1, "destinations sampled against each true one", low=1)
+    loss: Literal["logistic", "softmax"] = option(
+        "logistic", "compare each candidate with a threshold (logistic), or a true one with its negatives"
+    )
+    averaging: float = option(
+        0.0,
+        "decay per step of the average of weights that is evaluated and kept; 0 keeps the last",
+        low=0,
+        below=1,
+    )
     patience: int = option(5, "epochs without a better validation AP before training stops", low=1)
     seed: int = option(0, "seed of weights, dropout and training negatives", low=0, below=2**63)
     holdout: Holdout = option(

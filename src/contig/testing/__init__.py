@@ -57,7 +57,7 @@ def check_model(
     """Run every check on a model; raise one ``AssertionError`` that lists all that fail.
 
     ``settings`` are options of the model. ``departures`` are fields of ``ModelCase`` for models that mean to
-    differ: ``joint_queries``, ``identifies_nodes`` and ``frozen``.
+    differ: ``joint_queries``, ``identifies_nodes``, ``frozen`` and ``own_link``.
     """
     case = ModelCase(model, settings or {}, **departures)
     set_options(case.kind.options(), case.settings)  # a wrong option would fail every check

@@ -39,6 +39,7 @@ class ModelCase:
     joint_queries: bool = False  # the queries of one call influence each other
     identifies_nodes: bool = False  # nodes without any event may have different embeddings
     frozen: bool = False  # events after training change no embedding
+    own_link: bool = False  # pairs are scored by more than their embeddings
 
     @property
     def kind(self) -> type[Model]:

@@ -101,9 +101,9 @@ def check_reading_changes_nothing(case: ModelCase) -> None:
 
 
 def check_link_scores_embeddings(case: ModelCase) -> None:
-    """Check that ``link`` is ``score`` of what ``embed`` returns."""
+    """Check that ``link`` is ``score`` of what ``embed`` returns, unless it sees more than that."""
     model = case.prepared(example())
-    if not embeds(model):
+    if not embeds(model) or case.own_link:
         return
     state, history = run_over(model, example(), 5)
     src, dst = torch.tensor([3, 0]), torch.tensor([[1, 2, 3], [5, 0, 1]])
@@ -307,9 +307,9 @@ def check_new_node_takes_part(case: ModelCase) -> None:
     """Check that a new node's first event changes its embedding, unless the model is frozen after training.
 
     It is compared with that of the same time without the event. A heuristic has no embeddings: there, the
-    score of the event's pair must change.
+    score of a pair with the new node must change.
     """
-    stream = stream_of([(0, 1, 3), (1, 2, 4)], 3)
+    stream = stream_of([(0, 1, 3), (1, 2, 4), (0, 2, 5), (1, 2, 6), (0, 1, 7)], 3)
     model = case.prepared(stream)
     absent, present = (_newcomer(model, stream, takes_part=takes_part) for takes_part in (False, True))
     require(bool(present.isfinite().all()), "The embedding or the score of a new node is not finite.")
@@ -319,7 +319,7 @@ def check_new_node_takes_part(case: ModelCase) -> None:
 
 
 def _newcomer(model: Model, stream: EventStream, *, takes_part: bool) -> Tensor:
-    """Return the embedding of a new node, or its score with node 1, with or without an event of the two."""
+    """Return the embedding of a new node, or its scores with others, with or without its first event."""
     state, history = run_over(model, stream, 1)
     node, partner, time = torch.tensor([5]), torch.tensor([1]), history.events["t"][-1:] + 2
     state.grow(6)
@@ -330,7 +330,7 @@ def _newcomer(model: Model, stream: EventStream, *, takes_part: bool) -> Tensor:
     later = time + 1
     if embeds(model):
         return model.embed(state, history, node, later, later[0])
-    return model.link(state, history, node, partner.unsqueeze(0), later, later[0])
+    return model.link(state, history, node, torch.arange(3).unsqueeze(0), later, later[0])
 
 
 # -- what the checks compare --------------------------------------------------------------------------------

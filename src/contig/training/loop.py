@@ -49,7 +49,8 @@ def train(
     with display, stop_requests() as stop, closing(writer) if writer else nullcontext():
         while not training_is_over(session):
             _train_epoch(session, folder, display, stop)
-            row = validate(display, stop)
+            with session.averaged():
+                row = validate(display, stop)
             if session.model.learns:
                 display.line(row.summary(best=progress.best_epoch == row.epoch))
             if writer is not None:

@@ -6,7 +6,8 @@ two per weight. One long vector avoids both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -23,13 +24,21 @@ EPSILON = 1e-8
 class FlatAdam:
     """Adam (Kingma and Ba, 2015) on a model's weights, which become views of one vector.
 
-    A gradient with a norm above ``clip`` is scaled down to it first.
+    A gradient with a norm above ``clip`` is scaled down to it first. ``averaging`` is the decay per step of
+    an exponential moving average of the weights; 0 keeps none.
     """
 
     def __init__(
-        self, model: nn.Module, *, lr: float, weight_decay: float, clip: float, compiled: bool = False
+        self,
+        model: nn.Module,
+        *,
+        lr: float,
+        weight_decay: float,
+        clip: float,
+        averaging: float = 0.0,
+        compiled: bool = False,
     ) -> None:
-        self.lr, self.weight_decay, self.clip = lr, weight_decay, clip
+        self.lr, self.weight_decay, self.clip, self.averaging = lr, weight_decay, clip, averaging
         self.parameters = list(model.parameters())
         sizes = [-(-p.numel() // ALIGNMENT) * ALIGNMENT for p in self.parameters]
         like = self.parameters[0].detach()
@@ -38,6 +47,7 @@ class FlatAdam:
         for parameter, room in zip(self.parameters, self.vector.split(sizes), strict=True):
             parameter.data = room[: parameter.numel()].view_as(parameter).copy_(parameter.detach())
         self.mean, self.square = torch.zeros_like(self.vector), torch.zeros_like(self.vector)
+        self.average = self.vector.clone() if averaging else None
         self.count = torch.zeros((), dtype=torch.float32, device=like.device)
         self._update_on_gpu = Compiled(self._update, compiled)
 
@@ -59,6 +69,23 @@ class FlatAdam:
             self._update_on_gpu(grad)
         else:
             self._update_on_cpu(grad)
+        if self.average is not None:
+            # The weights at the start count less than their share: early averages are over all steps so far.
+            share = (1 / (1 + self.count)).clamp(min=1 - self.averaging)
+            self.average.lerp_(self.vector, share)
+
+    @contextmanager
+    def averaged(self) -> Iterator[None]:
+        """Give the model the average of its weights, where one is kept, until the context ends."""
+        if self.average is None:
+            yield
+            return
+        weights = self.vector.clone()
+        self.vector.copy_(self.average)
+        try:
+            yield
+        finally:
+            self.vector.copy_(weights)
 
     def _update_on_cpu(self, grad: Tensor) -> None:
         """Update by torch's fused Adam, which is one pass over the memory on a CPU."""
@@ -89,7 +116,8 @@ class FlatAdam:
 
     def state_dict(self) -> dict[str, Tensor]:
         """Return the moments and the number of steps; the weights belong to the model."""
-        return {"mean": self.mean, "square": self.square, "count": self.count}
+        saved = {"mean": self.mean, "square": self.square, "count": self.count}
+        return saved if self.average is None else saved | {"average": self.average}
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Load what ``state_dict`` returned, in place."""

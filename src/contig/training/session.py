@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from contig.data.negatives import Negatives
+from contig.layers.losses import link_loss
 from contig.models import EventBatch, Model
 from contig.runs.config import RunConfig, build_model
 from contig.runs.options import TrainOptions
@@ -49,7 +50,9 @@ class Session:
             seed=config.train.seed,
             device=data.device,
         )
-        self._negative = torch.zeros((data.training.num_events, 1), dtype=torch.int64, device=data.device)
+        self._negative = torch.zeros(
+            (data.training.num_events, config.train.negatives), dtype=torch.int64, device=data.device
+        )
         self._drawn = False  # whether those are the negatives of the current epoch
         compiled = should_compile(self.model, config.train, data.device, -(-len(train) // size))
         self.optimizer = _adam(self.model, config.train, compiled) if self.model.learns else None
@@ -83,9 +86,9 @@ class Session:
         """Draw the negatives of a whole epoch, and count the nodes that its batches read."""
         self._generator_before_draw = self.negatives.generator.get_state()
         history, events = self.data.training, self.walker.schedule.events
-        src = history.events["src"]
+        src, count = history.events["src"], self.config.train.negatives
         for part in events.split(DRAWN_AT_ONCE):
-            self._negative[part] = self.negatives.draw(part, src[part])
+            self._negative[part] = self.negatives.draw(part, src[part], count)
         size = self.config.train.batch_size
         self.walker.expect(count_nodes(self.model, history, events, self._negative[events], size))
         self._drawn = True
@@ -104,12 +107,10 @@ class Session:
 
     def loss(self, batch: EventBatch) -> Tensor:
         """Compute the cross-entropy of a batch's links and their negatives, plus the model's penalty."""
-        negative = NegativePairs(self._negative[batch.event])
-        logits = score_batch(self.model, self.state, self.data.training, batch, negative)
-        truth = torch.zeros_like(logits)
-        truth[:, 0] = 1
-        loss = binary_cross_entropy_with_logits(logits, truth)
-        penalty = self.model.penalty(self.state, self.data.training, batch.t[0])
+        negative = self._negative[batch.event]
+        logits = score_batch(self.model, self.state, self.data.training, batch, NegativePairs(negative))
+        loss = link_loss(logits, self.config.train.loss)
+        penalty = self.model.penalty(self.state, self.data.training, batch, negative)
         return loss if penalty is None else loss + penalty
 
     def _learn(self, loss: Tensor) -> Tensor:
@@ -118,6 +119,10 @@ class Session:
         loss.backward()
         self.optimizer.step()
         return loss.detach()
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Return a context in which the model has the average of its weights, where one is kept."""
+        return nullcontext() if self.optimizer is None else self.optimizer.averaged()
 
     # -- saving ----------------------------------------------------------------------------------
 
@@ -165,7 +170,12 @@ class Session:
 
 def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:
     return FlatAdam(
-        model, lr=options.lr, weight_decay=options.weight_decay, clip=options.clip, compiled=compiled
+        model,
+        lr=options.lr,
+        weight_decay=options.weight_decay,
+        clip=options.clip,
+        averaging=options.averaging,
+        compiled=compiled,
     )
 
 

@@ -17,7 +17,7 @@ from contig.models import MODELS, DataShape, NodeState, model_class
 from contig.models.bases import memory
 from contig.models.bases.memory import MemoryModel, PacedMemory, RecurrentMemory
 
-MEMORIES = ["contig", "tgn", "jodie", "dyrep"]
+MEMORIES = ["contig", "contig-pair", "tgn", "jodie", "dyrep"]
 RECURRENT = ["tgn", "jodie", "dyrep"]
 PACED = ["jodie", "dyrep"]
 
@@ -147,7 +147,8 @@ def test_gradients_reach_the_weights_of_the_update(name: str) -> None:
     times, as_of = query_times(history, len(nodes))
     model.embed(state, history, nodes, times, as_of).square().sum().backward()
     silent = [n for n, p in model.named_parameters() if p.grad is None or not bool(p.grad.any())]
-    assert [n for n in silent if not n.startswith("decoder.")] == []
+    scoring = ("decoder.", "evidence.", "verdict.")
+    assert [n for n in silent if not n.startswith(scoring)] == []
 
 
 def as_on_a_gpu(ids: Tensor, num_nodes: int, **_: bool) -> tuple[Tensor, Tensor]:

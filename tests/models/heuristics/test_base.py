@@ -14,7 +14,7 @@ from contig.history import History
 from contig.models import MODELS, model_class
 from contig.models.heuristics.base import Heuristic
 
-HEURISTICS = ["edgebank", "popularity", "recency"]
+HEURISTICS = ["edgebank", "popularity", "recency", "transition"]
 
 
 def test_models_that_do_not_learn_are_heuristics() -> None:

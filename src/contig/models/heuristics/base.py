@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from contig.errors import ConfigError
 from contig.history import History
+from contig.history.evidence import EvidenceSpec, meeting
 from contig.models.contract import DataShape, Model
-from contig.models.heuristics.pair_index import PairIndex
 from contig.models.state import NodeState
 from contig.options import option
 
@@ -62,10 +63,13 @@ class Heuristic(Model):
 class PairHeuristic(Heuristic):
     """A heuristic that depends on when the source last met this destination, in this direction."""
 
-    _index: PairIndex | None = None
-
     def age(self, history: History, src: Tensor, dst: Tensor, times: Tensor) -> Tensor:
-        """Return ``PairIndex.age``; the index is kept until the history grows or is another one."""
-        if self._index is None or not self._index.covers(history):
-            self._index = PairIndex(history)
-        return self._index.age(src, dst, times)
+        """Return the time from the last event of each pair to the query, ``[q, c]`` as float64.
+
+        Sources and times are ``[q]``, destinations ``[q, c]``. The age is infinite for a pair without any.
+        """
+        when = times.unsqueeze(1).expand(dst.shape).reshape(-1)
+        keys = meeting(src.unsqueeze(1).expand(dst.shape), dst).reshape(-1)
+        count, last = history.evidence(EvidenceSpec()).events.find(keys, when)
+        age = torch.where(count > 0, (when - last).double(), torch.inf)
+        return age.view(dst.shape)

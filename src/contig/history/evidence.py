@@ -1,0 +1,141 @@
+"""Evidence about pairs and nodes: how often and how recently something happened before a time.
+
+Three kinds of things are counted, all of them exact and known as soon as an event is:
+
+- meetings: ``u -> v``, an event from ``u`` to ``v``;
+- a node's events, on either side, and apart from them those in which it was the destination;
+- what follows what: in any node's sequence of partners, ``p`` and then, ``step`` events later, ``q``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from contig.errors import ConfigError, DataError
+from contig.kernels.keyed_events import KeyedEvents
+from contig.kernels.lookup import partners_back
+
+if TYPE_CHECKING:
+    from contig.history.index import History
+
+NODE_BITS = 29
+MAX_NODES = 1 << NODE_BITS
+KIND_BITS = 63 - 2 * NODE_BITS
+MAX_STEP = 1 << KIND_BITS
+
+
+class Kind(IntEnum):
+    """What the key of an event counts."""
+
+    MEETING = 0
+    NODE = 1
+    INCOMING = 2
+
+
+class EvidenceSpec(NamedTuple):
+    """What to count: meetings always, nodes and transitions where they are wanted."""
+
+    decay_times: tuple[float, ...] = ()  # of the decayed counts, in the stream's unit of time
+    nodes: bool = False  # count the events of nodes
+    steps: tuple[int, ...] = ()  # of the transitions
+
+
+class Evidence:
+    """What happened before any time, for the events of a history.
+
+    ``events`` counts meetings and nodes, with decayed counts; ``transitions`` counts what follows what,
+    without: decayed counts of transitions would double the memory and have improved nothing. Keys come from
+    ``meeting``, ``node`` and ``incoming``, or from ``follows``.
+    """
+
+    def __init__(self, history: History, spec: EvidenceSpec) -> None:
+        _check(history, spec)
+        self.spec = spec
+        self.position = history.num_events  # of the first event that is not counted yet
+        at = history.event_indices()
+        self.events = _indexed(_event_keys(history, at, spec), spec.decay_times, history.device)
+        self.transitions = _indexed(_transition_keys(history, at, spec), (), history.device)
+
+    def catch_up(self, history: History) -> None:
+        """Count the events that were appended to the history since the last call."""
+        if self.position == history.num_events:
+            return
+        _check(history, self.spec)
+        at = torch.arange(self.position, history.num_events, device=history.device)
+        self.events.append(*_event_keys(history, at, self.spec))
+        self.transitions.append(*_transition_keys(history, at, self.spec))
+        self.position = history.num_events
+
+    def nbytes(self) -> int:
+        """Return the size of the evidence in memory."""
+        return self.events.nbytes() + self.transitions.nbytes()
+
+
+def meeting(src: Tensor, dst: Tensor) -> Tensor:
+    """Return the keys of events from ``src`` to ``dst``."""
+    return _key(Kind.MEETING, src, dst)
+
+
+def node(nodes: Tensor) -> Tensor:
+    """Return the keys of nodes' events."""
+    return _key(Kind.NODE, nodes, nodes)
+
+
+def incoming(nodes: Tensor) -> Tensor:
+    """Return the keys of the events in which nodes are the destination."""
+    return _key(Kind.INCOMING, nodes, nodes)
+
+
+def follows(first: Tensor, then: Tensor, step: int = 1) -> Tensor:
+    """Return the keys of ``first`` being followed by ``then``, ``step`` events later, in any sequence."""
+    return _key(step - 1, first, then)
+
+
+def _key(kind: int, a: Tensor, b: Tensor) -> Tensor:
+    return (a << (NODE_BITS + KIND_BITS)) | (b << KIND_BITS) | kind
+
+
+def _event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
+    """Return what is counted at these events, in stream order, and when; -1 is nothing."""
+    src, dst, t = (history.events[name][at] for name in ("src", "dst", "t"))
+    columns = [meeting(src, dst)]
+    if spec.nodes:  # an event of a node with itself is one event
+        columns += [node(src), torch.where(src != dst, node(dst), -1), incoming(dst)]
+    return _flattened(columns, t)
+
+
+def _transition_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
+    src, dst, t = (history.events[name][at] for name in ("src", "dst", "t"))
+    columns = []
+    before_dst = partners_back(history.segments, src, at, spec.steps)  # in the sequence of the source
+    before_src = partners_back(history.segments, dst, at, spec.steps)
+    for step, p, q in zip(spec.steps, before_dst.unbind(1), before_src.unbind(1), strict=True):
+        columns.append(torch.where(p >= 0, follows(p, dst, step), -1))
+        columns.append(torch.where((q >= 0) & (src != dst), follows(q, src, step), -1))
+    return _flattened(columns, t)
+
+
+def _flattened(columns: list[Tensor], t: Tensor) -> tuple[Tensor, Tensor]:
+    """Return keys and times in stream order."""
+    if not columns:
+        return torch.empty(0, dtype=torch.int64, device=t.device), t[:0]
+    return torch.stack(columns, dim=1).flatten(), t.repeat_interleave(len(columns))
+
+
+def _indexed(
+    keys: tuple[Tensor, Tensor], decay_times: tuple[float, ...], device: torch.device
+) -> KeyedEvents:
+    return KeyedEvents.of(keys[0].cpu(), keys[1].cpu(), decay_times).to(device)
+
+
+def _check(history: History, spec: EvidenceSpec) -> None:
+    if history.num_nodes > MAX_NODES:
+        raise DataError(
+            f"Evidence about pairs supports up to {MAX_NODES:,} nodes, not {history.num_nodes:,}."
+        )
+    if any(not 1 <= step <= MAX_STEP for step in spec.steps):
+        raise ConfigError(f"steps={spec.steps}: transitions span 1 to {MAX_STEP} events.")

@@ -1,0 +1,170 @@
+"""Keyed events as loops over keys."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from contig.data.columns import Array
+from contig.kernels.cpu.launch import run_loop
+from contig.kernels.keyed_events import (
+    EMPTY,
+    FACTOR,
+    FULL,
+    LENGTH_BITS,
+    LENGTH_MASK,
+    RECENCY_AT_ZERO,
+    RECENCY_SLOPE,
+    KeyedEvents,
+)
+
+MIN_QUERIES = 4096  # per thread
+_FACTOR = np.uint64(FACTOR % (1 << 64))
+_compile = njit(cache=True, nogil=True)
+
+
+def features(keyed: KeyedEvents, keys: Tensor, times: Tensor, unit: float) -> Tensor:
+    """Compute ``KeyedEvents.features``."""
+    out = np.zeros((len(keys), keyed.columns), np.float32)
+    inputs = (*keyed.as_numpy(), keys, times, float(unit))
+    run_loop(_features, inputs, [out], items=len(keys), min_items=MIN_QUERIES)
+    return torch.from_numpy(out)
+
+
+def append(keyed: KeyedEvents, keys: Tensor, times: Tensor) -> None:
+    """Compute ``KeyedEvents.append``."""
+    rows = keys.contiguous().numpy(), times.contiguous().numpy()
+    done = 0
+    while done < len(keys):
+        done, keyed.num_keys, keyed.used, needed = _append(
+            *keyed.as_numpy(), *rows, done, keyed.num_keys, keyed.used
+        )
+        if done < len(keys):
+            keyed._reserve(needed)
+            keyed._reserve_slots(keyed.num_keys + 1)
+
+
+def write(keyed: KeyedEvents, keys: Tensor, times: Tensor) -> None:
+    """Write occurrences to segments that have room for all of them."""
+    _write(*keyed.as_numpy(), keys.contiguous().numpy(), times.contiguous().numpy())
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _slot(table: Array, key: int) -> int:
+    """Return the slot of a key, or the free slot where it belongs."""
+    last = len(table) - 1
+    bits = 0
+    while (1 << bits) < len(table):
+        bits += 1
+    slot = np.int64((np.uint64(key) * _FACTOR) >> np.uint64(64 - bits))
+    while table[slot, 0] != key and table[slot, 0] != EMPTY:
+        slot = (slot + 1) & last
+    return int(slot)
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _put(
+    entry_time: Array, entry_decayed: Array, decay_times: Array, start: int, length: int, time: float
+) -> None:
+    """Write one entry behind ``length`` others."""
+    at = start + length
+    entry_time[at] = time
+    for s in range(len(decay_times)):
+        decayed = 1.0
+        if length > 0:
+            gap = np.float64(time - entry_time[at - 1])
+            decayed += entry_decayed[at - 1, s] * math.exp(-gap / decay_times[s])
+        entry_decayed[at, s] = decayed
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _write(
+    table: Array, entry_time: Array, entry_decayed: Array, decay_times: Array, keys: Array, times: Array
+) -> None:
+    for i in range(len(keys)):
+        if keys[i] >= 0:
+            slot = _slot(table, keys[i])
+            packed = table[slot, 1]
+            start, length = packed >> LENGTH_BITS, packed & LENGTH_MASK
+            _put(entry_time, entry_decayed, decay_times, start, length, times[i])
+            table[slot, 1] = packed + 1
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _append(
+    table: Array,
+    entry_time: Array,
+    entry_decayed: Array,
+    decay_times: Array,
+    keys: Array,
+    times: Array,
+    first: int,
+    num_keys: int,
+    used: int,
+) -> tuple[int, int, int, int]:
+    """Append from row ``first`` on, until the table or the pool is too small.
+
+    Returns the row to continue from, the number of keys, how much of the pool is in use, and how long the
+    pool must be to continue.
+    """
+    for i in range(first, len(keys)):
+        if keys[i] < 0:
+            continue
+        slot = _slot(table, keys[i])
+        is_new = table[slot, 0] == EMPTY
+        if is_new and num_keys + 1 > FULL * len(table):
+            return i, num_keys, used, used
+        packed = table[slot, 1]
+        start, length = packed >> LENGTH_BITS, packed & LENGTH_MASK
+        if length & (length - 1) == 0:  # 0 or a power of two: the segment is full
+            room = max(1, 2 * length)
+            if used + room > len(entry_time):
+                return i, num_keys, used, used + room
+            for j in range(length):
+                entry_time[used + j] = entry_time[start + j]
+                entry_decayed[used + j] = entry_decayed[start + j]
+            start = used
+            used += room
+        if is_new:
+            table[slot, 0] = keys[i]
+            num_keys += 1
+        _put(entry_time, entry_decayed, decay_times, start, length, times[i])
+        table[slot, 1] = (start << LENGTH_BITS) | (length + 1)
+    return len(keys), num_keys, used, used
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _features(
+    table: Array,
+    entry_time: Array,
+    entry_decayed: Array,
+    decay_times: Array,
+    keys: Array,
+    times: Array,
+    unit: float,
+    out: Array,
+    first: int,
+    end: int,
+) -> None:
+    """Fill rows ``first..end`` of ``out``, which is zero."""
+    for i in range(first, end):
+        if keys[i] < 0:
+            continue
+        packed = table[_slot(table, keys[i]), 1]
+        at = packed >> LENGTH_BITS
+        begin, left = at, packed & LENGTH_MASK
+        while left > 0:
+            half = (left + 1) >> 1
+            if entry_time[at + half - 1] < times[i]:
+                at += half
+            left -= half
+        if at > begin:
+            age = np.float64(times[i] - entry_time[at - 1])
+            out[i, 0] = math.log1p(np.float64(at - begin))
+            out[i, 1] = RECENCY_AT_ZERO + RECENCY_SLOPE * math.log1p(age / unit)
+            for s in range(len(decay_times)):
+                out[i, 2 + s] = math.log1p(entry_decayed[at - 1, s] * math.exp(-age / decay_times[s]))

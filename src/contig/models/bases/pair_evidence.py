@@ -1,0 +1,154 @@
+"""A network that reads what is known about a pair of nodes.
+
+For a source ``x`` and a candidate ``y`` at time ``t`` it sees, of the events strictly before ``t``:
+
+- the meetings ``x -> y`` and ``y -> x``, and how active ``x`` and ``y`` have been;
+- a token for each of the last ``k`` partners ``n`` of ``x``: its age, its features, how active ``n`` is,
+  whether ``n`` is ``y``, the meetings of ``n`` and ``y`` in both directions, and how often ``n`` was
+  followed by ``y``, and ``y`` by ``n``, in anybody's sequence of partners;
+- the same for the last partners of ``y``, with ``x`` in the place of ``y``.
+
+Everything that is counted is described by its number and its recency, events also by decayed numbers
+(``contig.history.evidence``). Tokens pass through one layer and are pooled by mean, maximum and latest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from contig.history import History, Neighbors, TimeScale
+from contig.history.evidence import Evidence, EvidenceSpec, follows, incoming, meeting, node
+from contig.kernels.gather import LazyRows
+from contig.kernels.keyed_events import KeyedEvents
+from contig.models.contract import DataShape
+
+POOLS = 3  # mean, maximum, latest
+PAIR_KEYS = 5  # meetings in both directions, events of both, incoming events of the candidate
+MEETING_KEYS, TRANSITION_KEYS = 2, 2  # in both directions
+MATCHES = 2  # whether a token is the other node, and how often it and later ones are
+TRANSITION_COLUMNS = 2  # count and recency
+AGE_SCALE = 0.1  # of log(1 + age / unit)
+
+
+class EvidenceScales(NamedTuple):
+    """The scales on which evidence is described, in the stream's unit of time."""
+
+    unit: float  # the shortest age that matters
+    decay_times: tuple[float, ...]
+
+    @classmethod
+    def of(cls, time: TimeScale) -> EvidenceScales:
+        """Take them from the intervals between consecutive events of a node."""
+        return cls(time.percentile(2), tuple(time.percentile(p) for p in (50, 80, 95)))
+
+
+class Side(NamedTuple):
+    """One side of the pairs: the last partners of a node, and the other node, to which they relate."""
+
+    near: Neighbors  # each field [queries, 1 or candidates, k]
+    other: Tensor  # [queries, candidates]
+
+
+class PairEvidence(nn.Module):
+    """Maps pairs ``[queries, candidates]`` at times to vectors ``[queries, candidates, width]``."""
+
+    def __init__(
+        self, width: int, data: DataShape, *, neighbors: int, steps: tuple[int, ...], dropout: float
+    ) -> None:
+        super().__init__()
+        self.neighbors, self.steps, self.edge_width = neighbors, steps, data.edge_width
+        self.scales = EvidenceScales.of(data.time_scale)
+        counted = 2 + len(self.scales.decay_times)  # columns that describe an event
+        shared = MEETING_KEYS * counted + TRANSITION_KEYS * len(steps) * TRANSITION_COLUMNS + MATCHES
+        self.own = nn.ModuleList(nn.Linear(1 + counted + data.edge_width, width) for _ in range(2))
+        self.shared = nn.ModuleList(nn.Linear(shared, width, bias=False) for _ in range(2))
+        self.pair = nn.Sequential(nn.Linear(PAIR_KEYS * counted, width), nn.GELU())
+        self.merge = nn.Sequential(
+            nn.LayerNorm((1 + 2 * POOLS) * width),
+            nn.Dropout(dropout),
+            nn.Linear((1 + 2 * POOLS) * width, width),
+        )
+
+    def get_extra_state(self) -> Tensor:
+        """Return what is saved with the weights: the scales."""
+        return torch.tensor([self.scales.unit, *self.scales.decay_times], dtype=torch.float64)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Load the scales."""
+        unit, *decay_times = state.tolist()
+        self.scales = EvidenceScales(unit, tuple(decay_times))
+
+    def forward(self, history: History, src: Tensor, dst: Tensor, times: Tensor) -> Tensor:
+        """Read pairs of sources and candidates; sources and times are ``[queries]``."""
+        evidence = history.evidence(EvidenceSpec(self.scales.decay_times, nodes=True, steps=self.steps))
+        when = times.unsqueeze(1).expand(dst.shape)
+        x, y = src.unsqueeze(1).expand(dst.shape), dst
+        sides = (
+            Side(self._near(history, src.unsqueeze(1), times.unsqueeze(1)), other=y),
+            Side(self._near(history, dst, when), other=x),
+        )
+        keys = [meeting(x, y), meeting(y, x), node(x), node(y), incoming(y)]
+        parts = [self.pair(self._look_up(evidence.events, keys, when))]
+        for number, side in enumerate(sides):
+            alone = self._alone(history, evidence, side.near, times)
+            hidden = self.own[number](alone) + self.shared[number](self._shared(evidence, side, times))
+            parts.append(_pool(nn.functional.gelu(hidden), side.near.mask.unsqueeze(-1)))
+        merged: Tensor = self.merge(torch.cat(parts, -1))
+        return merged
+
+    def _near(self, history: History, nodes: Tensor, times: Tensor) -> Neighbors:
+        """Look up the last partners of nodes ``[queries, n]``: ``[queries, n, k]``."""
+        near = history.before(nodes.reshape(-1), times.reshape(-1), self.neighbors)
+        return Neighbors(*(field.view(*nodes.shape, self.neighbors) for field in near))
+
+    def _alone(self, history: History, evidence: Evidence, near: Neighbors, times: Tensor) -> Tensor:
+        """Return what tokens say by themselves, ``[queries, 1 or candidates, k, width]``."""
+        when = times.view(-1, 1, 1)
+        age = (when - near.time).double() / self.scales.unit
+        keys = torch.where(near.mask, node(near.node), -1)
+        counts = self._look_up(evidence.events, [keys], when.expand(keys.shape))
+        parts = [AGE_SCALE * torch.log1p(age).float().unsqueeze(-1), counts]
+        if self.edge_width:
+            parts.append(self._features(history, near.event))
+        return torch.cat(parts, -1)
+
+    def _shared(self, evidence: Evidence, side: Side, times: Tensor) -> Tensor:
+        """Return how tokens relate to the other node, ``[queries, candidates, k, width]``."""
+        shape = (*side.other.shape, self.neighbors)
+        n, other = side.near.node.expand(shape), side.other.unsqueeze(-1).expand(shape)
+        mask, when = side.near.mask.expand(shape), times.view(-1, 1, 1).expand(shape)
+        meetings = [meeting(n, other), meeting(other, n)]
+        match = ((n == other) & mask).float()
+        parts = [
+            self._look_up(evidence.events, [torch.where(mask, key, -1) for key in meetings], when),
+            match.unsqueeze(-1),
+            match.cumsum(-1).unsqueeze(-1),
+        ]
+        if self.steps:
+            keys = [key for step in self.steps for key in (follows(n, other, step), follows(other, n, step))]
+            masked = [torch.where(mask, key, -1) for key in keys]
+            parts.append(self._look_up(evidence.transitions, masked, when))
+        return torch.cat(parts, -1)
+
+    def _look_up(self, keyed: KeyedEvents, keys: list[Tensor], times: Tensor) -> Tensor:
+        """Describe several keys ``[...]`` at the same times ``[...]``: ``[..., keys * columns]``."""
+        stacked = torch.stack(keys, -1)
+        when = times.unsqueeze(-1).expand(stacked.shape)
+        found = keyed.features(stacked.reshape(-1), when.reshape(-1), self.scales.unit)
+        return found.view(*times.shape, len(keys) * keyed.columns)
+
+    def _features(self, history: History, event: Tensor) -> Tensor:
+        if not history.num_events:
+            return torch.zeros((*event.shape, self.edge_width), device=event.device)
+        rows = LazyRows(history.events["features"], event.flatten(0, 1)).gather()
+        return rows.view(*event.shape, self.edge_width)
+
+
+def _pool(hidden: Tensor, mask: Tensor) -> Tensor:
+    """Pool ``[..., k, width]`` over ``k``: mean, maximum, latest; zeros for a node without partners."""
+    masked = hidden * mask
+    mean = masked.sum(-2) / mask.sum(-2).clamp(min=1)
+    return torch.cat([mean, masked.amax(-2), masked[..., 0, :]], -1)

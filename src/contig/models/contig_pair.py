@@ -1,0 +1,95 @@
+"""ConTIG with evidence about the pair.
+
+ConTIG scores a pair by the embeddings of its ends, and neither knows anything of the other. This model scores
+a pair by what the history says about the two together (``contig.models.bases.pair_evidence``): how often and
+how recently they met, which of their recent partners met or followed one another.
+
+Embeddings, states and trajectories are ConTIG's own, trained next to the evidence by ConTIG's own loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from contig.history import History
+from contig.layers.losses import link_loss
+from contig.models.bases.pair_evidence import PairEvidence
+from contig.models.contig import ConTIG, ConTIGOptions
+from contig.models.contract import DataShape, EventBatch
+from contig.models.state import NodeState
+from contig.options import option
+
+KEPT = 0.5  # of the events whose embeddings are joined in training, so that evidence is read by itself too
+CPU_PAIRS, GPU_PAIRS = 2**10, 2**16  # ranked in one call: what fits into a cache, and some gigabytes
+
+Fusion = Literal["apart", "joined", "none"]
+
+
+@dataclass(frozen=True)
+class ConTIGPairOptions(ConTIGOptions):
+    """Options of ConTIG with evidence."""
+
+    tokens: int = option(20, "last partners of each node whose relation to the other is looked up", low=1)
+    width: int = option(128, "width of the network that reads the evidence", low=1)
+    steps: tuple[int, ...] = option((1, 2), "spans of the transitions that are counted, in events")
+    evidence_dropout: float = option(0.1, "dropout in the reading of the evidence", low=0, below=1)
+    embedding: Fusion = option(
+        "apart", "ConTIG's embeddings: trained apart from the evidence, joined with it, or none"
+    )
+
+
+class ConTIGPair(ConTIG):
+    """ConTIG-pair: ConTIG that scores pairs by exact, causal evidence about them."""
+
+    name = "contig-pair"
+    options = ConTIGPairOptions
+    opt: ConTIGPairOptions
+    training_defaults: ClassVar[Mapping[str, Any]] = {"negatives": 2, "loss": "softmax", "averaging": 0.999}
+
+    def __init__(self, options: ConTIGPairOptions, data: DataShape) -> None:
+        super().__init__(options, data)
+        o = options
+        self.evidence = PairEvidence(
+            o.width, data, neighbors=o.tokens, steps=o.steps, dropout=o.evidence_dropout
+        )
+        self.verdict = nn.Sequential(nn.GELU(), nn.Linear(o.width, 1))
+        if o.embedding == "joined":
+            self.from_src = nn.Linear(o.dim, o.width, bias=False)
+            self.from_dst = nn.Linear(o.dim, o.width, bias=False)
+
+    def link(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        hidden = self.evidence(history, src, dst, times)
+        if self.opt.embedding == "joined":
+            nodes = torch.cat([src, dst.flatten()])
+            when = torch.cat([times, times.repeat_interleave(dst.shape[1])])
+            embedded = self.embed(state, history, nodes, when, as_of)
+            ours, theirs = self.from_src(embedded[: len(src)]), self.from_dst(embedded[len(src) :])
+            joined = ours.unsqueeze(1) + theirs.unflatten(0, dst.shape)
+            if self.training:
+                joined = joined * (torch.rand((len(src), 1, 1), device=src.device) < KEPT)
+            hidden = hidden + joined
+        logits: Tensor = self.verdict(hidden)
+        return logits.squeeze(-1)
+
+    def penalty(
+        self, state: NodeState, history: History, batch: EventBatch, negative: Tensor
+    ) -> Tensor | None:
+        """Train the embeddings as ConTIG does: by true links and one negative for each."""
+        if self.opt.embedding != "apart":
+            return None
+        candidates = torch.stack([batch.dst, negative[:, 0]], dim=1)
+        logits = super().link(state, history, batch.src, candidates, batch.t, batch.t[0])
+        return link_loss(logits, "logistic")
+
+    def rank(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    ) -> Tensor:
+        pairs = GPU_PAIRS if src.is_cuda else CPU_PAIRS
+        return self.link_in_parts(state, history, src, dst, times, as_of, pairs)

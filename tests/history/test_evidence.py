@@ -1,0 +1,104 @@
+"""Evidence about pairs against loops over the events."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import contig
+from contig.errors import ConfigError
+from contig.history import History
+from contig.history.evidence import Evidence, EvidenceSpec, follows, incoming, meeting, node
+
+SPEC = EvidenceSpec(decay_times=(5.0,), nodes=True, steps=(1, 3))
+
+
+@pytest.fixture(scope="module")
+def stream() -> contig.EventStream:
+    """Few nodes, so that pairs repeat; equal times, and nodes that meet themselves."""
+    rng = np.random.default_rng(1)
+    src, dst = rng.integers(0, 7, 250), rng.integers(0, 9, 250)
+    return contig.EventStream.from_arrays(src, dst, np.sort(rng.integers(0, 90, 250)))
+
+
+def sequences(stream: contig.EventStream) -> dict[int, list[tuple[int, float]]]:
+    """Return every node's partners and times, in stream order."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for u, v, t in zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True):
+        found.setdefault(u, []).append((v, t))
+        if u != v:
+            found.setdefault(v, []).append((u, t))
+    return found
+
+
+def counts(evidence: Evidence, keys: torch.Tensor, time: float, *, transitions: bool = False) -> list[int]:
+    keyed = evidence.transitions if transitions else evidence.events
+    return keyed.find(keys, torch.full_like(keys, int(time)))[0].tolist()
+
+
+@pytest.mark.parametrize("time", [0, 31, 60, 200])
+def test_meetings_and_nodes_are_counted(stream: contig.EventStream, time: int) -> None:
+    evidence = Evidence(History.from_stream(stream), SPEC)
+    past = stream.t < time
+    src, dst = stream.src[past], stream.dst[past]
+    pairs = torch.cartesian_prod(torch.arange(10), torch.arange(10))
+    met = [int(((src == a) & (dst == b)).sum()) for a, b in pairs.tolist()]
+    assert counts(evidence, meeting(*pairs.unbind(1)), time) == met
+    everyone = torch.arange(10)
+    active = [int(((src == v) | (dst == v)).sum()) for v in range(10)]
+    assert counts(evidence, node(everyone), time) == active
+    assert counts(evidence, incoming(everyone), time) == [int((dst == v).sum()) for v in range(10)]
+
+
+@pytest.mark.parametrize("step", SPEC.steps)
+@pytest.mark.parametrize("time", [0, 31, 60, 200])
+def test_transitions_are_those_of_all_sequences(stream: contig.EventStream, step: int, time: int) -> None:
+    evidence = Evidence(History.from_stream(stream), SPEC)
+    pairs = torch.cartesian_prod(torch.arange(10), torch.arange(10))
+    expected = dict.fromkeys([(a, b) for a, b in pairs.tolist()], 0)
+    for sequence in sequences(stream).values():
+        for (p, _), (q, t) in zip(sequence, sequence[step:], strict=False):
+            expected[p, q] += t < time
+    assert counts(evidence, follows(*pairs.unbind(1), step), time, transitions=True) == list(
+        expected.values()
+    )
+    assert time == 0 or any(expected.values())
+
+
+@pytest.mark.parametrize("piece", [1, 40])
+def test_a_growing_history_gives_the_same_evidence(stream: contig.EventStream, piece: int) -> None:
+    whole = History.from_stream(stream)
+    growing = History.empty(time_dtype=torch.int64)
+    growing.evidence(SPEC)  # it must follow from the start
+    columns = [torch.from_numpy(np.array(x)) for x in (stream.src, stream.dst, stream.t)]
+    for first in range(0, len(stream), piece):
+        growing.append(*(column[first : first + piece] for column in columns))
+        growing.evidence(SPEC)
+    pairs = torch.cartesian_prod(torch.arange(10), torch.arange(10), torch.tensor([0, 13, 50, 89, 90]))
+    a, b, t = pairs.unbind(1)
+    grown, built = growing.evidence(SPEC), whole.evidence(SPEC)
+    for keys in (meeting(a, b), node(a), incoming(b)):
+        torch.testing.assert_close(grown.events.features(keys, t, 2.0), built.events.features(keys, t, 2.0))
+    for step in SPEC.steps:
+        keys = follows(a, b, step)
+        found = grown.transitions.features(keys, t, 2.0)
+        torch.testing.assert_close(found, built.transitions.features(keys, t, 2.0))
+
+
+def test_a_restricted_history_knows_its_events_alone(stream: contig.EventStream) -> None:
+    chosen = np.flatnonzero(stream.src % 3 != 1)
+    restricted = History.from_stream(stream).only(chosen)
+    alone = contig.EventStream.from_arrays(stream.src[chosen], stream.dst[chosen], stream.t[chosen])
+    expected = Evidence(History.from_stream(alone), SPEC)
+    pairs = torch.cartesian_prod(torch.arange(9), torch.arange(9))
+    a, b = pairs.unbind(1)
+    found = restricted.evidence(SPEC)
+    assert counts(found, meeting(a, b), 70) == counts(expected, meeting(a, b), 70)
+    keys = follows(a, b, 3)
+    assert counts(found, keys, 70, transitions=True) == counts(expected, keys, 70, transitions=True)
+
+
+def test_steps_out_of_range_are_refused(stream: contig.EventStream) -> None:
+    with pytest.raises(ConfigError, match="steps"):
+        History.from_stream(stream).evidence(EvidenceSpec(steps=(0,)))
