@@ -88,6 +88,21 @@ def test_the_unit_comes_from_training_events_alone(stream: EventStream, tmp_path
         assert torch.equal(other.model.state_dict()[name], value), name
 
 
+@pytest.mark.parametrize("model", ["edgebank", "popularity", "recency", "ctdne"])
+def test_models_that_use_only_the_order_of_times(model: str, tmp_path: Path) -> None:
+    """Ages far below 1, as in a stream in centuries, are told apart as well as seconds."""
+    rng = np.random.default_rng(4)
+    src, dst = rng.integers(0, 13, 500), 13 + rng.integers(0, 7, 500)
+    t = 1_100_000_000 + np.cumsum(rng.integers(1, 90, 500))
+    found = []
+    for name, times in {"seconds": t, "ns": 1_000_000_000 * t, "centuries": t / 2**32}.items():
+        data = EventStream.from_arrays(src, dst, times, origin="pairs")
+        settings = {"holdout": "paper", "epochs": 1, "show": False, "device": "cpu"}
+        with fast_training():
+            found.append(fit(data, model, out=tmp_path / name, **settings).metrics.result)
+    assert found[0] == found[1] == found[2]
+
+
 # -- paths ------------------------------------------------------------------------------------------------
 
 
