@@ -16,7 +16,7 @@ log = logging.getLogger("contig")
 
 
 def cache_folder() -> Path:
-    """Return the folder for downloads and compiled code; it need not exist yet.
+    """Return the folder for downloads and compiled code.
 
     That is ``$CONTIG_CACHE``, or ``contig`` in the cache folder of the platform. Where that cannot be written
     to, as in a container without a home, it is a temporary folder, with a notice.
@@ -43,9 +43,13 @@ def _platform_folder() -> Path | None:
 
 
 def is_writable(folder: Path) -> bool:
-    """Return whether files can be written to a folder, or it can be created."""
-    existing = next((path for path in (folder, *folder.parents) if path.exists()), None)
-    return existing is not None and existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
+    """Create a folder if need be, and return whether files can be written to it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):  # permissions alone do not tell
+            return True
+    except OSError:
+        return False
 
 
 @cache

@@ -124,10 +124,12 @@ class Model(nn.Module, ABC):
         one time per query, or a single one; with a single time, shared candidates are embedded once.
         """
         if times.ndim == 0 and dst.ndim == 1:
+            src, row = _distinct(src)
             when = times.expand(len(src) + len(dst))
             nodes = torch.cat([src, dst])
             embedded = check_embeddings(self, self.embed(state, history, nodes, when, as_of), len(nodes))
-            return self.score_all(embedded[: len(src)], embedded[len(src) :])
+            logits = self.score_all(embedded[: len(src)], embedded[len(src) :])
+            return logits if row is None else logits[row]
         return self.link_in_parts(state, history, src, dst, times, as_of, pairs_per_call(src.device))
 
     def link_in_parts(
@@ -169,3 +171,14 @@ class Model(nn.Module, ABC):
 def pairs_per_call(device: torch.device) -> int:
     """Return the number of pairs to score in one call: it bounds memory, and a GPU needs many to be busy."""
     return 2**16 if device.type == "cuda" else 2**13
+
+
+def _distinct(nodes: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Return distinct nodes, and the row of each given one among them; None where they are all as given.
+
+    A GPU's captured steps need fixed shapes, so there repeated nodes stay.
+    """
+    if nodes.device.type != "cpu":
+        return nodes, None
+    distinct, row = torch.unique(nodes, return_inverse=True)
+    return (nodes, None) if len(distinct) == len(nodes) else (distinct, row)
