@@ -2,122 +2,38 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from support.damaged_files import FORMATS, ROWS, check_valid, mutated
 
 from contig.data.readers import read_events
 from contig.errors import ContigError
 
 MUTATIONS = 400
-ROWS = 12
+CHECKED = ("events.csv.gz", "features.npz")  # these formats have checksums
 
 
-def _rows(separator: str, header: str = "") -> bytes:
-    rng = np.random.default_rng(5)
-    lines = [header] if header else []
-    for i in range(ROWS):
-        fields = [f"{rng.integers(4)}", f"{10 + rng.integers(5)}", f"{100 + 7 * i}"]
-        if header:
-            fields += [f"{i % 2}", f"{rng.normal():.3f}", f"{rng.normal():.3f}"]
-        lines.append(separator.join(fields))
-    return ("\n".join(lines) + "\n").encode()
-
-
-def _csv() -> bytes:
-    dated = _rows(",", "src,dst,t,label,f1,f2").decode().splitlines()
-    fields = [line.split(",") for line in dated]
-    for i, row in enumerate(fields[1:]):  # text ids and dates have more ways to be wrong than numbers
-        row[0], row[2] = f"né{row[0]}", f"2024-02-{i + 1:02d}T03:04:05Z"
-    return "\n".join(",".join(row) for row in fields).encode()
-
-
-def _parquet() -> bytes:
-    rng = np.random.default_rng(6)
-    table = pa.table(
-        {
-            "src": pa.array([f"a{i % 3}" for i in range(ROWS)]),
-            "dst": pa.array(rng.integers(0, 5, ROWS).astype(np.int32)),
-            "time": pa.array(np.arange(ROWS) * 1_000, pa.timestamp("ms")),
-            "label": pa.array(np.arange(ROWS) % 2, pa.int8()),
-            "features": pa.array([[float(i), 0.5] for i in range(ROWS)], pa.list_(pa.float32())),
-        }
-    )
-    sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    return bytes(sink.getvalue().to_pybytes())
-
-
-def _gzipped() -> bytes:
-    return gzip.compress(_csv(), mtime=0)
-
-
-FORMS: dict[str, Callable[[], bytes]] = {
-    "events.csv": _csv,
-    "events.tsv": lambda: _rows("\t", "src\tdst\tt\tlabel\tf1\tf2"),
-    "jodie.csv": lambda: _rows(",", "user_id,item_id,timestamp,state_label,comma_separated_list_of_features"),
-    "snap.txt": lambda: b"# from to when\n" + _rows(" "),
-    "events.parquet": _parquet,
-    "events.csv.gz": _gzipped,
-}
-GARBAGE = [b"\x00", b"\xff\xfe", b'"', b"\n", b"\r", b",", b"\t", b"#", b"nan", b"-1e999", b"PAR1", 60 * b"9"]
-
-
-def _mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """One to three faults: flipped bits, a cut, a repeated or missing chunk, or garbage put in."""
-    out = bytearray(data)
-    for _ in range(rng.integers(1, 4)):
-        start = int(rng.integers(len(out) + 1))
-        stop = start + int(rng.integers(1, 20))
-        match rng.integers(5):
-            case 0 if start < len(out):
-                out[start] ^= 1 << int(rng.integers(8))
-            case 1:
-                del out[start:]
-            case 2:
-                out[start:start] = out[start:stop]
-            case 3:
-                del out[start:stop]
-            case _:
-                out[start:start] = GARBAGE[rng.integers(len(GARBAGE))]
-    return bytes(out)
-
-
-def _check_valid(path: Path) -> None:
-    stream = read_events(path)
-    assert len(stream) > 0
-    assert np.isfinite(stream.t).all()
-    assert (np.diff(stream.t) >= 0).all()
-    for side in (stream.src, stream.dst):
-        assert side.min() >= 0
-        assert side.max() < stream.num_nodes
-    assert set(np.concatenate([stream.src, stream.dst]).tolist()) == set(range(stream.num_nodes))
-    assert stream.edge_features is None or np.isfinite(stream.edge_features).all()
-
-
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_the_intact_file_is_read(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
-    path.write_bytes(FORMS[name]())
-    assert len(read_events(path)) == ROWS
+    path.write_bytes(FORMATS[name]())
+    check_valid(path)
+    assert path.suffix == ".npz" or len(read_events(path)) == ROWS
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", FORMATS)
 def test_damaged_files_are_read_or_rejected(name: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
-    data, path = FORMS[name](), tmp_path / name
+    data, path = FORMATS[name](), tmp_path / name
     rejections = []
     for _ in range(MUTATIONS):
-        path.write_bytes(_mutated(data, rng))
+        path.write_bytes(mutated(data, rng))
         try:
-            _check_valid(path)
+            check_valid(path)
         except ContigError as error:
             rejections.append(str(error))
     assert [text for text in rejections if name not in text] == []  # each names its file
     assert len(rejections) > MUTATIONS // 20, "hardly anything was rejected: the mutations do no damage"
-    assert name == "events.csv.gz" or len(rejections) < MUTATIONS, "nothing was read: the test proves nothing"
+    assert name in CHECKED or len(rejections) < MUTATIONS, "nothing was read: the test proves nothing"

@@ -1,0 +1,357 @@
+"""What a hostile world does to contig: damaged files, kills, two processes at once, disks that refuse.
+
+Every attack is drawn from a seed and returns how it ended. ``tests/test_hostile.py`` runs a few of each,
+``make torture`` thousands (see ``tests/support/torture.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from contig.errors import ContigError
+from contig.history import History
+from contig.runs.run import Run
+from contig.training.fit import fit, resume
+from support.damaged_files import FORMATS, check_valid, mutated
+from support.trained import TINY, fast_training, identical_runs, tiny_stream
+
+REFUSED, FINISHED = 2, 0  # exit codes of children
+GOOD = {"read", "refused", "same", "resumed", "trained again", "one of two", "finished"}
+SETTINGS: dict[str, Any] = {**TINY, "epochs": 2, "checkpoint_seconds": 0, "device": "cpu", "show": False}
+
+
+class Reference:
+    """Runs that nobody disturbed, and their answers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.stream = folder, tiny_stream()
+
+    def run(self, seed: int) -> Path:
+        path = self.folder / f"seed-{seed}"
+        if not path.exists():
+            fit(self.stream, out=path, seed=seed, **SETTINGS)
+        return path
+
+    @cached_property
+    def answers(self) -> dict[str, Any]:
+        return answers(self.run(0))
+
+    @cached_property
+    def history(self) -> Path:
+        History.from_stream(self.stream).save(self.folder / "history")
+        return self.folder / "history"
+
+
+def answers(path: Path) -> dict[str, Any]:
+    """Return everything a run can be asked for."""
+    run = Run.open(path, "cpu")
+    ids = run.stream.ids
+    sides = None if ids.is_dst is None else ids.is_dst.tolist()
+    return {
+        "ids": (ids.labels.tolist(), sides, run.stream.origin),
+        "embeddings": run.embed().tolist(),
+        "metrics": run.metrics.as_dict(),
+        "test": run.evaluate(show=False).result.as_dict(),
+    }
+
+
+def count(attack: Callable[..., str], attacks: int, seed: int, *given: Any) -> Counter[str]:
+    """Run an attack that many times, each with a seed of its own, and count how it ended."""
+    with fast_training():
+        return Counter(attack(np.random.default_rng([seed, i]), *given) for i in range(attacks))
+
+
+def outcome(use: Callable[[], str]) -> str:
+    """Return what ``use`` says, ``refused`` for a ContigError, or the name of a foreign exception."""
+    try:
+        return use()
+    except ContigError:
+        return "refused"
+    except Exception as error:
+        return f"FOREIGN {type(error).__name__}: {str(error)[:120]}"
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+
+def damaged_input(rng: np.random.Generator, folder: Path) -> str:
+    """Read a damaged file of events or features."""
+    name = str(rng.choice(list(FORMATS)))
+    path = folder / name
+    path.write_bytes(mutated(FORMATS[name](), rng))
+
+    def use() -> str:
+        check_valid(path)
+        return "read"
+
+    return outcome(use)
+
+
+def _damage(path: Path, rng: np.random.Generator) -> None:
+    data = bytearray(path.read_bytes())
+    at = int(rng.integers(len(data)))
+    match rng.integers(7):
+        case 0:
+            data[at] ^= 1 << int(rng.integers(8))
+        case 1:
+            del data[at:]
+        case 2:
+            data[at : at + 8] = rng.bytes(8)
+        case 3:
+            data[at : at + 64] = bytes(len(data[at : at + 64]))
+        case 4:
+            data += data[:at] or b"x"
+        case 5:
+            data = bytearray(rng.bytes(len(data)))
+        case _:
+            path.unlink()
+            return
+    path.write_bytes(data)
+
+
+def damaged_run(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
+    """Damage one file of a run, then ask it for everything and resume it."""
+    intact, copy = reference.run(0), folder / "damaged"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(intact, copy)
+    files = sorted(path for path in copy.rglob("*") if path.is_file() and path.suffix != ".png")
+    damaged = files[rng.integers(len(files))]
+    before = damaged.read_bytes()
+    _damage(damaged, rng)
+    if damaged.exists() and damaged.read_bytes() == before:
+        return "same"
+
+    def use() -> str:
+        if damaged.name == "checkpoint.pt":
+            resume(copy, device="cpu", show=False)
+            return "same" if identical_runs(copy, intact) else f"DIFFERENT {damaged.name}"
+        if not damaged.exists():  # results that are made again
+            resume(copy, device="cpu", show=False)
+        return "same" if answers(copy) == reference.answers else f"DIFFERENT {damaged.relative_to(copy)}"
+
+    return outcome(use)
+
+
+def damaged_history(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
+    """Damage one file of a saved history, then query it, in a process of its own: it must not crash."""
+    copy = folder / "history"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(reference.history, copy)
+    files = sorted(copy.iterdir())
+    _damage(files[rng.integers(len(files))], rng)
+
+    def use() -> int:
+        import torch
+
+        history = History.load(copy, mapped=bool(rng.integers(2)))
+        nodes = torch.arange(history.num_nodes + 3)
+        history.before(nodes, torch.full((len(nodes),), 10**9), 5)
+        return FINISHED
+
+    code = _join(_child(use))
+    return {FINISHED: "read", REFUSED: "refused"}.get(code, f"CRASH {code}")
+
+
+# -- processes ----------------------------------------------------------------------------------------------
+
+
+def _child(use: Callable[[], int]) -> int:
+    """Run a function in a forked process, silently; return its process id."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads of torch, which the child does not use
+        pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, 1)
+        os.dup2(null, 2)
+        code = use()
+    except ContigError:
+        code = REFUSED
+    except BaseException:
+        code = 1
+    finally:
+        os._exit(code)
+
+
+def _join(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _train(reference: Reference, out: Path, seed: int) -> Callable[[], int]:
+    def use() -> int:
+        fit(reference.stream, out=out, seed=seed, **SETTINGS)
+        return FINISHED
+
+    return use
+
+
+def _finish(reference: Reference, out: Path, seed: int = 0) -> str:
+    """Finish what an interrupted training left; the result must be that of an uninterrupted one."""
+    if (out / "config.json").exists():
+        resume(out, device="cpu", show=False)
+        end = "resumed"
+    else:
+        fit(reference.stream, out=out, seed=seed, **SETTINGS)
+        end = "trained again"
+    left = [path.name for path in out.rglob(".*")]
+    if left:
+        return f"LEFT {left[0]}"
+    return end if identical_runs(out, reference.run(seed)) else "DIFFERENT after a resume"
+
+
+def killed(rng: np.random.Generator, reference: Reference, folder: Path, seconds: float) -> str:
+    """Kill a training with SIGKILL at a random moment, and resume it."""
+    out = _empty(folder / "killed")
+    pid = _child(_train(reference, out, 0))
+    time.sleep(float(rng.uniform(0, seconds)))
+    os.kill(pid, signal.SIGKILL)
+    _join(pid)
+    return outcome(lambda: _finish(reference, out))
+
+
+def two_at_once(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
+    """Train twice into one folder at the same time: one finishes, the other is refused."""
+    out = _empty(folder / "shared")
+    pids = [_child(_train(reference, out, seed)) for seed in (0, 1)]
+    codes = [_join(pid) for pid in pids]
+    if sorted(codes) != [FINISHED, REFUSED]:
+        return f"BOTH {codes}"
+    return "one of two" if identical_runs(out, reference.run(codes.index(FINISHED))) else "MIXED"
+
+
+def two_resumes(rng: np.random.Generator, reference: Reference, folder: Path, seconds: float) -> str:
+    """Resume a killed training twice at the same time."""
+    out = _empty(folder / "resumed")
+    pid = _child(_train(reference, out, 0))
+    while not (out / "checkpoint.pt").exists():
+        time.sleep(0.002)
+    time.sleep(float(rng.uniform(0, seconds / 2)))
+    os.kill(pid, signal.SIGKILL)
+    _join(pid)
+
+    def use() -> int:
+        resume(out, device="cpu", show=False)
+        return FINISHED
+
+    codes = sorted(_join(pid) for pid in [_child(use), _child(use)])
+    if codes not in ([FINISHED, REFUSED], [FINISHED, FINISHED]):  # the second may come after the first
+        return f"BOTH {codes}"
+    return "one of two" if identical_runs(out, reference.run(0)) else "MIXED"
+
+
+def small_files(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
+    """Train under a limit of file sizes, then without."""
+    out, limit = _empty(folder / "limited"), int(rng.integers(100, 60_000))
+
+    def use() -> int:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        return _train(reference, out, 0)()
+
+    code = _join(_child(use))
+    if code not in (FINISHED, REFUSED):
+        return f"CRASH {code} at {limit} bytes"
+    return outcome(lambda: _finish(reference, out))
+
+
+def full_disk(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
+    """Train on a full disk, then with more space; root may mount one."""
+    with small_disk(folder / "disk", int(rng.integers(8, 120))) as disk:
+        code = _join(_child(_train(reference, disk / "run", 0)))
+        if code not in (FINISHED, REFUSED):
+            return f"CRASH {code}"
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        return outcome(lambda: _finish(reference, disk / "run"))
+
+
+def read_only(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
+    """Query a run on a read-only disk, and try to resume and train there."""
+    with small_disk(folder / "disk", 65_536) as disk:
+        shutil.copytree(reference.run(0), disk / "run")
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+        if answers(disk / "run") != reference.answers:
+            return "DIFFERENT answers"
+        for use in (
+            lambda: resume(disk / "run"),
+            lambda: fit(reference.stream, out=disk / "new", **SETTINGS),
+        ):
+            if (end := outcome(lambda use=use: str(use()))) != "refused":  # type: ignore[misc]
+                return f"NOT REFUSED {end}"
+    return "refused"
+
+
+@contextmanager
+def small_disk(path: Path, kilobytes: int) -> Iterator[Path]:
+    """Mount a disk of that size."""
+    path.mkdir(exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", path], check=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "--lazy", path], check=True)  # streams may still be mapped
+
+
+def can_mount() -> bool:
+    """Return whether this process may mount disks."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", folder]
+        if sys.platform != "linux" or subprocess.run(command, capture_output=True, check=False).returncode:
+            return False
+        subprocess.run(["umount", folder], check=True)
+    return True
+
+
+def homeless(rng: np.random.Generator, folder: Path) -> str:
+    """Train as a user whose home does not exist, from the command line."""
+    out = _empty(folder / "homeless")
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": paths,
+        "HOME": "/proc/none",
+        "TMPDIR": str(folder),
+    }
+    options = [word for key in ("dim", "time_dim") for word in ("--set", f"{key}={TINY[key]}")]
+    command = [
+        "train",
+        f"synthetic:{int(rng.integers(300, 500))}",
+        "--epochs",
+        "1",
+        "--out",
+        str(out),
+        *options,
+    ]
+    for words in (["datasets"], command):
+        ended = subprocess.run(
+            [sys.executable, "-m", "contig", *words],
+            env=environment,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+        )
+        if ended.returncode:
+            return f"FAILED {ended.stderr[-200:]}"
+    return "finished" if not (folder / "~").exists() else "LEFT a folder ~"
+
+
+def _empty(path: Path) -> Path:
+    shutil.rmtree(path, ignore_errors=True)
+    return path

@@ -1,0 +1,86 @@
+"""Run the hostile suite at a chosen scale and print its figures: ``make torture``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from support import hostile
+from support.hostile import GOOD, Reference, count
+
+# Attacks of the full scale.
+FULL = {
+    "damaged_input": 20_000,
+    "damaged_run": 2_000,
+    "damaged_history": 500,
+    "killed": 200,
+    "two_at_once": 50,
+    "two_resumes": 20,
+    "small_files": 50,
+    "full_disk": 30,
+    "read_only": 3,
+    "homeless": 2,
+}
+MOUNTED = ("full_disk", "read_only")
+
+
+def main() -> None:
+    """Print how every attack ended; exit with 1 if any ended badly."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of attacks")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="comma-separated attacks")
+    parser.add_argument("--out", type=Path, help="also write the figures to this JSON file")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    logging.getLogger("contig").setLevel(logging.ERROR)
+    names = given.only.split(",") if given.only else list(FULL)
+    figures = {}
+    with tempfile.TemporaryDirectory(prefix="contig-torture-") as folder:
+        reference, attacked = Reference(Path(folder) / "reference"), Path(folder) / "attacked"
+        attacked.mkdir()
+        seconds = _duration(reference)
+        for name in names:
+            if name in MOUNTED and not hostile.can_mount():
+                print(f"{name:<16} skipped: this user may not mount disks", flush=True)
+                continue
+            figures[name] = _run(name, reference, attacked, seconds, given.scale, given.seed)
+    if given.out is not None:
+        given.out.write_text(json.dumps(figures, indent=2) + "\n")
+    if any(end not in GOOD for ends in figures.values() for end in ends):
+        sys.exit(1)
+
+
+def _duration(reference: Reference) -> float:
+    """Return the seconds that a training takes, once everything is compiled."""
+    with hostile.fast_training():
+        reference.run(0)
+        begun = time.perf_counter()
+        reference.run(1)
+    return time.perf_counter() - begun
+
+
+def _run(
+    name: str, reference: Reference, folder: Path, seconds: float, scale: float, seed: int
+) -> dict[str, int]:
+    arguments: dict[str, list[Any]] = {"damaged_input": [folder], "homeless": [folder]}
+    given = arguments.get(name, [reference, folder])
+    if name in ("killed", "two_resumes"):
+        given = [*given, seconds]
+    attacks, begun = max(1, round(FULL[name] * scale)), time.perf_counter()
+    ends = count(getattr(hostile, name), attacks, seed, *given)
+    shown = ", ".join(f"{number:,} {end}" for end, number in ends.most_common())
+    print(f"{name:<16} {attacks:>7,} in {time.perf_counter() - begun:,.0f} s: {shown}", flush=True)
+    return dict(ends)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""A few attacks of each kind; ``make torture`` runs thousands."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from support import hostile
+from support.hostile import GOOD, Reference, count
+
+SECONDS = 0.4  # within which a training is killed
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, limits and mounts as Linux has them")
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
+    made = Reference(tmp_path_factory.mktemp("reference"))
+    with hostile.fast_training():
+        made.run(0), made.run(1)  # compiled before the first fork
+    return made
+
+
+@pytest.mark.parametrize(
+    ("name", "attacks", "more"),
+    [
+        ("damaged_run", 40, []),
+        ("damaged_history", 10, []),
+        ("killed", 4, [SECONDS]),
+        ("two_at_once", 2, []),
+        ("two_resumes", 1, [SECONDS]),
+        ("small_files", 3, []),
+        ("full_disk", 2, []),
+        ("read_only", 1, []),
+    ],
+)
+def test_attacks_end_well(
+    name: str, attacks: int, more: list[float], reference: Reference, tmp_path: Path
+) -> None:
+    if name in ("full_disk", "read_only") and not hostile.can_mount():
+        pytest.skip("this user may not mount disks")
+    ends = count(getattr(hostile, name), attacks, 1, reference, tmp_path, *more)
+    assert set(ends) <= GOOD, ends
+
+
+def test_a_user_without_a_home_trains(tmp_path: Path) -> None:
+    assert count(hostile.homeless, 1, 1, tmp_path) == {"finished": 1}
