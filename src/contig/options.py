@@ -46,6 +46,18 @@ def set_options(config: T, settings: Mapping[str, Any]) -> T:
     return changed
 
 
+def check_flag(name: str, value: Any) -> None:
+    """Raise ``ConfigError`` unless an argument is True, False or None."""
+    if value is not None and not isinstance(value, bool):
+        raise ConfigError(f"{name}={value!r}: expected True, False or None.")
+
+
+def check_count(name: str, value: Any) -> None:
+    """Raise ``ConfigError`` unless an argument is a whole number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ConfigError(f"{name}={value!r} must be a whole number of at least 0.")
+
+
 def without_default(options: type[Any]) -> list[str]:
     """List the options of a dataclass that have no default."""
     return [f.name for f in fields(options) if f.default is MISSING and f.default_factory is MISSING]

@@ -26,7 +26,7 @@ class Dataset:
     against the file.
     """
 
-    name: str
+    name: str = ""
     description: str = ""
     source: str = ""
     """Who published it, and where."""
@@ -60,6 +60,8 @@ class Dataset:
         return self.url is not None or bool(self.instructions)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise ConfigError(f"name={self.name!r}: a dataset needs a name, such as 'visits'.")
         if (self.filename is None) == (self.generate is None):
             raise ConfigError(f"Dataset {self.name!r} needs either filename= or generate=.")
 

@@ -20,6 +20,7 @@ from contig.data.columns import Array, frozen
 from contig.data.ids import NodeIds, number_nodes
 from contig.data.validation import EventColumns, feature_matrix, validate_arrays
 from contig.errors import DataError
+from contig.options import check_flag
 
 log = logging.getLogger("contig")
 
@@ -68,6 +69,7 @@ class EventStream:
         array in the order of ``stream.ids.labels`` (sorted labels; in a bipartite stream sources
         first). Events out of order are sorted by time, stably, with a notice.
         """
+        check_flag("bipartite", bipartite)
         columns = validate_arrays(src, dst, t, label, edge_features, origin)
         stream = cls.from_columns(columns, bipartite=bipartite, origin=origin)
         return stream if node_features is None else stream.with_node_features(node_features)
@@ -178,3 +180,9 @@ def _fits_float(integers: Array) -> bool:
 
 def _same(a: Array | None, b: Array | None) -> bool:
     return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+
+
+def check_stream(stream: Any) -> None:
+    """Raise ``DataError`` unless this is an event stream."""
+    if not isinstance(stream, EventStream):
+        raise DataError(f"stream={stream!r}: expected an EventStream; contig.open_stream makes one.")

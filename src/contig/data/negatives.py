@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.events import EventStream
+from contig.data.events import EventStream, check_stream
 from contig.errors import ConfigError, DataError, unknown
 
 Kind = Literal["random", "historical-source"]
@@ -43,8 +43,9 @@ class Negatives:
         seed: int = 0,
         device: str | torch.device = "cpu",
     ) -> None:
+        check_stream(stream)
         if kind not in KINDS:
-            raise ConfigError(unknown("kind of negatives", kind, KINDS))
+            raise ConfigError(unknown("kind of negatives", str(kind), KINDS))
         if kind != "random" and train is None:
             raise ConfigError(f"{kind} negatives need train=, the positions of the training events.")
         self.kind = kind

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from contig.data.events import EventStream
-from contig.errors import ConfigError, DataError, unknown
+from contig.data.events import EventStream, check_stream
+from contig.errors import ConfigError, unknown
 
 Holdout = Literal["tgn", "paper"]
 HOLDOUTS: tuple[Holdout, ...] = ("tgn", "paper")
@@ -50,8 +50,7 @@ def chronological_split(
     """
     if holdout not in HOLDOUTS:
         raise ConfigError(unknown("holdout", str(holdout), HOLDOUTS))
-    if not isinstance(stream, EventStream):
-        raise DataError(f"stream={stream!r}: expected an EventStream; contig.open_stream makes one.")
+    check_stream(stream)
     for name, value in (("val", val), ("test", test), ("hidden", hidden)):
         if not isinstance(value, int | float):
             raise ConfigError(f"{name}={value!r} must be a number.")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from contig.errors import DataError
@@ -24,6 +28,21 @@ def check_queries(nodes: Tensor, times: Tensor) -> None:
         raise DataError(f"nodes are {nodes.dtype}; expected int64 node ids.")
     if times.dtype not in (torch.int64, torch.float64, torch.int32):
         raise DataError(f"times are {times.dtype}; expected int64 or float64, since float32 loses seconds.")
+
+
+def checked_positions(chosen: Any, num_events: int) -> NDArray[np.int64]:
+    """Return positions of events as an array; raise ``DataError`` unless they are distinct and ascending."""
+    given = np.asarray(chosen)
+    ascending = given.ndim == 1 and (given.dtype.kind in "iu" or not len(given))
+    positions = given.astype(np.int64) if ascending else np.empty(0, np.int64)
+    if len(positions):
+        ascending = bool(positions[0] >= 0 and positions[-1] < num_events and (np.diff(positions) > 0).all())
+    if not ascending:
+        raise DataError(
+            f"only: expected distinct event positions below {num_events:,} in ascending order; "
+            "np.flatnonzero turns a mask into positions."
+        )
+    return positions
 
 
 def check_appended(

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from contig.data.columns import Array
-from contig.data.events import EventStream
+from contig.data.events import EventStream, check_stream
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import as_path
 from contig.history import storage
-from contig.history.checks import check_appended, check_queries
+from contig.history.checks import check_appended, check_queries, checked_positions
 from contig.history.columns import EventColumns, comparable_times
 from contig.history.evidence import Evidence, EvidenceSpec
 from contig.history.integrity import check_saved
@@ -27,6 +27,7 @@ from contig.kernels.lookup import Neighbors, count_before, latest_before, sample
 from contig.kernels.pinned_memory import pinned_copy
 from contig.kernels.placement import place
 from contig.kernels.segments import Segments, concatenated_ranges
+from contig.options import check_count
 
 Choice = Literal["recent", "uniform"]
 CHOICES: tuple[Choice, ...] = ("recent", "uniform")
@@ -52,8 +53,7 @@ class History:
     @classmethod
     def from_stream(cls, stream: EventStream, device: str | torch.device = "cpu") -> History:
         """Index a whole stream; queries see only the events before their times."""
-        if not isinstance(stream, EventStream):
-            raise DataError(f"stream={stream!r}: expected an EventStream; contig.open_stream makes one.")
+        check_stream(stream)
 
         def column(array: Array) -> Tensor:
             # torch warns about read-only numpy arrays, so those are copied
@@ -68,6 +68,8 @@ class History:
         cls, num_nodes: int = 0, *, edge_width: int = 0, time_dtype: torch.dtype = torch.float64
     ) -> History:
         """Return a history without events, to append to."""
+        for name, value in (("num_nodes", num_nodes), ("edge_width", edge_width)):
+            check_count(name, value)
         ids = torch.empty(0, dtype=torch.int64)
         features = torch.empty(0, edge_width) if edge_width else None
         events = EventColumns(ids, ids.clone(), torch.empty(0, dtype=time_dtype), features)
@@ -86,13 +88,7 @@ class History:
 
     def only(self, chosen: Array) -> History:
         """Return the history of these events alone (ascending positions), over the same columns."""
-        events = torch.from_numpy(np.array(chosen, dtype=np.int64)).to(self.device)
-        inside = (events >= 0) & (events < self.num_events)
-        if np.asarray(chosen).dtype == bool or not inside.all() or not (events.diff() > 0).all():
-            raise DataError(
-                f"only: expected distinct event positions below {self.num_events:,} in ascending order; "
-                "np.flatnonzero makes them of a mask."
-            )
+        events = torch.from_numpy(checked_positions(chosen, self.num_events)).to(self.device)
         return self._index(self.events, events, self.num_nodes)
 
     def pinned_copy(self, device: torch.device, events: EventColumns | None = None) -> History:

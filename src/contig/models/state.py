@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contig.errors import ConfigError
 from contig.kernels.pinned_memory import pinned_copy
+from contig.options import check_count
 
 
 class NodeState:
@@ -30,6 +32,8 @@ class NodeState:
         *,
         on_host: bool = False,
     ) -> None:
+        check_count("num_nodes", num_nodes)
+        _check_blank(blank)
         self.device, self.on_host = torch.device(device), on_host
         self.blank = {name: row.to(device) for name, row in blank.items()}
         self._allocated = {name: self._blank_rows(name, num_nodes) for name in self.blank}
@@ -97,3 +101,8 @@ class NodeState:
         if self.on_host:
             return pinned_copy(row.cpu().expand(count, *row.shape), self.device)
         return row.repeat(count, *([1] * row.ndim))
+
+
+def _check_blank(blank: Any) -> None:
+    if not isinstance(blank, Mapping) or not all(isinstance(row, Tensor) for row in blank.values()):
+        raise ConfigError(f"blank={blank!r}: expected tensors by name, the row that a node starts with.")

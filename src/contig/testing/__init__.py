@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from contig.errors import ConfigError, unknown
 from contig.models import Model
 from contig.options import set_options
 from contig.testing import contract
@@ -28,6 +29,8 @@ from contig.testing.causality import check_future_changes_nothing
 from contig.testing.training import check_training_resumes
 
 Check = Callable[[ModelCase], None]
+
+DEPARTURES = ("joint_queries", "identifies_nodes", "frozen", "own_link")  # fields of ``ModelCase``
 
 CHECKS: tuple[Check, ...] = (
     contract.check_builds_for_any_data,
@@ -59,6 +62,11 @@ def check_model(
     ``settings`` are options of the model. ``departures`` are fields of ``ModelCase`` for models that mean to
     differ: ``joint_queries``, ``identifies_nodes``, ``frozen`` and ``own_link``.
     """
+    if not isinstance(settings, Mapping | None):
+        raise ConfigError(f"settings={settings!r}: expected options of the model by name, {{'dim': 6}} say.")
+    for name in departures:
+        if name not in DEPARTURES:
+            raise ConfigError(unknown("departure", name, DEPARTURES))
     case = ModelCase(model, settings or {}, **departures)
     set_options(case.kind.options(), case.settings)  # a wrong option would fail every check
     failures: list[tuple[str, Exception]] = []

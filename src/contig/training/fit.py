@@ -17,6 +17,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 from contig.kernels.devices import pick_device
 from contig.models import Model, model_class
+from contig.options import check_flag
 from contig.progress import Display
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
@@ -57,6 +58,7 @@ def fit(
     before its first checkpoint leaves nothing there. ``show`` turns progress on or off (on by default where
     stderr is a terminal).
     """
+    check_flag("show", show)
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
     name = model_class(config.model).name
@@ -118,6 +120,7 @@ def resume(
     ``more`` may change ``epochs`` (to train a finished run for longer), ``patience`` and
     ``checkpoint_seconds``; options that decide the numbers cannot change.
     """
+    check_flag("show", show)
     folder = RunFolder(path)
     if fixed := [name for name in more if name not in RESUMABLE]:
         raise ConfigError(
