@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 import torch
-from support.problems import CASES, batch_of, case, random_stream, shape_of
+from support.problems import CASES, COUPLED, batch_of, case, random_stream, shape_of
 from torch import Tensor
 
 from contig.data.events import EventStream
@@ -21,6 +21,7 @@ from contig.tasks.context import EvaluationContext
 from contig.tasks.link import NegativeKind
 from contig.tasks.link_negatives import draw_negatives
 from contig.tasks.link_scoring import LinkScorer, NegativePairs, score_batch, score_links, score_ours
+from contig.tasks.metrics import LinkScores
 
 
 @pytest.fixture
@@ -152,7 +153,7 @@ def test_both_protocols_are_scored_in_one_walk(name: str, kind: NegativeKind, st
         for step in schedule(stream.t[split.test], 4):
             events = split.test[step.start : step.stop]
             rows = new[step.start : step.stop]
-            for event in events[rows].tolist() if name != "contig" else []:
+            for event in events[rows].tolist():
                 src, dst = (torch.tensor([int(side[place])]) for side in negatives.dyglib[:2])
                 t, first = torch.tensor([stream.t[event]]), torch.tensor(stream.t[events[0]])
                 true = torch.tensor([stream.src[event]]), torch.tensor([[stream.dst[event]]])
@@ -161,8 +162,26 @@ def test_both_protocols_are_scored_in_one_walk(name: str, kind: NegativeKind, st
                 place += 1
             seen = slice(split.test[0] + step.observe_from, split.test[0] + step.observe_to)
             model.observe(by_hand, data.history, batch_of(data.history, seen.start, seen.stop))
-    if name != "contig":  # whose scores depend on the nodes computed together
-        np.testing.assert_allclose(np.stack(found.dyglib, axis=1), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(np.stack(found.dyglib, axis=1), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", ["random", "historical"])
+@pytest.mark.parametrize("name", [n for n in CASES if n not in COUPLED])
+def test_both_protocols_on_a_gpu(name: str, kind: NegativeKind) -> None:
+    """Captured, where all events are scored twice, as on a CPU, where only the inductive ones are."""
+    stream = random_stream(3, events=120, num_nodes=17)
+    split = chronological_split(stream, holdout="tgn", hidden=0.3, seed=1)
+    negatives = draw_negatives(stream, split, split.test, kind)
+    assert negatives.inductive.any()
+
+    def scores(device: str) -> tuple[LinkScores, LinkScores]:
+        model = case(name, shape_of(stream)).to(device)
+        data = PreparedStream.of(stream, split, torch.device(device))
+        return score_links(EvaluationContext(model, model.new_state(17), data, 3), negatives)
+
+    for ours, theirs in zip(scores("cuda"), scores("cpu"), strict=True):
+        np.testing.assert_allclose(np.stack(ours), np.stack(theirs), rtol=1e-3, atol=1e-4)
 
 
 def test_the_stream_has_ties_across_batches(stream: EventStream) -> None:
