@@ -20,6 +20,7 @@ TIMED: dict[str, tuple[str, dict[str, Any]]] = {
     "contig": ("contig", {}),
     "contig-linear": ("contig", {"time_encoding": "linear"}),
     "contig-absolute": ("contig", {"query_time": "absolute"}),
+    "contig-pair": ("contig-pair", {"tokens": 5, "width": 7}),
     **{name: (name, {}) for name in ("tgn", "tgat", "jodie", "dyrep")},
 }
 Rescaling = Callable[[Any], Any]
@@ -28,7 +29,7 @@ EXACT: dict[str, Rescaling] = {
     "ns": lambda t: 1_000_000_000 * t,
     "dates": lambda t: t.astype("datetime64[s]"),
     "later": lambda t: t + 1_000_000_000,
-    "earlier": lambda t: t - 1_000_000_000,
+    "before 1970": lambda t: t - 2_000_000_000,
     "float": lambda t: t / 4,
 }
 INEXACT: dict[str, Rescaling] = {"days": lambda t: t / DAY, "thirds": lambda t: t / 3 - 1e9}
@@ -50,9 +51,12 @@ def seconds() -> Any:
     return 1_100_000_000 + 61 * tiny_stream().t
 
 
+UNITS = ("elapsed.", "evidence._extra_state")
+
+
 def learned(run: Run) -> dict[str, torch.Tensor]:
     """Return the weights that do not state the unit itself."""
-    return {name: x for name, x in run.model.state_dict().items() if not name.startswith("elapsed.")}
+    return {name: x for name, x in run.model.state_dict().items() if not name.startswith(UNITS)}
 
 
 @pytest.mark.parametrize("case", TIMED)
