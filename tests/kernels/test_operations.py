@@ -80,8 +80,8 @@ def flow(inputs: Inputs) -> Result:
 
 
 def series(inputs: Inputs) -> Result:
-    x, logits, driven = inputs.leaf(7, 70), inputs.leaf(7, 210), inputs.leaf(7, 280)
-    gates, forcing, settings = torch.sigmoid(logits), driven.unflatten(1, (4, 70)), SeriesSettings(0.475, 5)
+    x, logits, driven = inputs.leaf(7, 200), inputs.leaf(7, 600), inputs.leaf(7, 800)  # more than a block
+    gates, forcing, settings = torch.sigmoid(logits), driven.unflatten(1, (4, 200)), SeriesSettings(0.475, 5)
     found = [forced_series(x, gates, f, settings) for f in (forcing, None)]
     return Result([*found, forced_value(x, gates, forcing, settings, 1.3)], [x, logits, driven])
 

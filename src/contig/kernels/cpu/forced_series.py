@@ -57,32 +57,44 @@ class _Series(torch.autograd.Function):
         return out[0], out[1], out[2] if ctx.driven else None, None, None
 
 
-BLOCK = 64  # columns
+BLOCK = 192  # columns
 X, A, B, L, C, F, TOTAL = (BLOCK * i for i in range(7))
 UP, DOWN, SLOPE, DX, DA, DB, DL = (BLOCK * i for i in range(7, 14))
 WORK_SIZE = BLOCK * 14
 
 
 @compile_loop
-def _load(work: Array, to: int, row: Array, start: int, count: int) -> None:
+def _load(work: Array, to: int, table: Array, i: int, start: int, count: int) -> None:
     for c in range(count):
-        work[to + c] = row[start + c]
+        work[to + c] = table[i, start + c]
 
 
 @compile_loop
-def _save(row: Array, start: int, work: Array, at: int, count: int) -> None:
+def _load_term(work: Array, to: int, table: Array, i: int, m: int, start: int, count: int) -> None:
     for c in range(count):
-        row[start + c] = work[at + c]
+        work[to + c] = table[i, m, start + c]
 
 
 @compile_loop
-def _set_up(work: Array, x: Array, gates: Array, half: float, start: int, width: int) -> int:
+def _save(table: Array, i: int, start: int, work: Array, at: int, count: int) -> None:
+    for c in range(count):
+        table[i, start + c] = work[at + c]
+
+
+@compile_loop
+def _save_term(table: Array, i: int, m: int, start: int, work: Array, at: int, count: int) -> None:
+    for c in range(count):
+        table[i, m, start + c] = work[at + c]
+
+
+@compile_loop
+def _set_up(work: Array, x: Array, gates: Array, i: int, half: float, start: int, width: int) -> int:
     """Load a block of columns of a row, compute ``a`` and ``b``, and return how many columns it has."""
     count: int = min(BLOCK, width - start)
-    _load(work, X, x, start, count)
-    _load(work, L, gates, start, count)
-    _load(work, B, gates, width + start, count)
-    _load(work, A, gates, 2 * width + start, count)
+    _load(work, X, x, i, start, count)
+    _load(work, L, gates, i, start, count)
+    _load(work, B, gates, i, width + start, count)
+    _load(work, A, gates, i, 2 * width + start, count)
     for c in range(count):
         work[B + c] *= half
         work[A + c] = work[B + c] - work[A + c]
@@ -92,7 +104,7 @@ def _set_up(work: Array, x: Array, gates: Array, half: float, start: int, width:
 
 
 @compile_loop
-def _next(work: Array, forcing: Array, m: int, start: int, count: int) -> None:
+def _next(work: Array, forcing: Array, i: int, m: int, start: int, count: int) -> None:
     """Turn coefficient ``m`` into the next one."""
     by = work.dtype.type(1) / work.dtype.type(m + 1)
     if m == 0:
@@ -101,8 +113,8 @@ def _next(work: Array, forcing: Array, m: int, start: int, count: int) -> None:
     else:
         for c in range(count):
             work[C + c] *= work[A + c]
-    if len(forcing) > 0:
-        _load(work, F, forcing[m], start, count)
+    if forcing.shape[1] > 0:
+        _load_term(work, F, forcing, i, m, start, count)
         for c in range(count):
             work[C + c] += work[B + c] * work[F + c]
     for c in range(count):
@@ -125,15 +137,15 @@ def _forward(
     work = np.empty(WORK_SIZE, x.dtype)
     for i in range(first, end):
         for start in range(0, width, BLOCK):
-            count = _set_up(work, x[i], gates[i], half[0], start, width)
+            count = _set_up(work, x, gates, i, half[0], start, width)
             for m in range(1, terms):
                 if not summed:
-                    _save(out[i, m - 1], start, work, C, count)
-                _next(work, forcing[i], m - 1, start, count)
+                    _save_term(out, i, m - 1, start, work, C, count)
+                _next(work, forcing, i, m - 1, start, count)
                 by = powers[m]
                 for c in range(count):
                     work[TOTAL + c] += by * work[C + c]
-            _save(out[i, -1], start, work, TOTAL if summed else C, count)
+            _save_term(out, i, out.shape[1] - 1, start, work, TOTAL if summed else C, count)
 
 
 @compile_loop
@@ -155,26 +167,26 @@ def _backward(
     work, coefficients = np.empty(WORK_SIZE, x.dtype), np.empty((terms, BLOCK), x.dtype)
     for i in range(first, end):
         for start in range(0, width, BLOCK):
-            count = _set_up(work, x[i], gates[i], half[0], start, width)
+            count = _set_up(work, x, gates, i, half[0], start, width)
             for m in range(terms - 1):
-                _save(coefficients[m], 0, work, C, count)
-                _next(work, forcing[i], m, start, count)
+                _save(coefficients, m, 0, work, C, count)
+                _next(work, forcing, i, m, start, count)
             for c in range(count):
                 work[DOWN + c], work[SLOPE + c], work[DA + c], work[DB + c] = 0, 0, 0, 0
             for m in range(terms - 1, 0, -1):
-                _load(work, C, coefficients[m - 1], 0, count)
-                _load(work, UP, grad[i, m if grad.shape[1] > 1 else 0], start, count)
+                _load(work, C, coefficients, m - 1, 0, count)
+                _load_term(work, UP, grad, i, m if grad.shape[1] > 1 else 0, start, count)
                 _step_back(work, powers[m], m, count)
-                if len(grad_forcing[i]) > 0:
-                    _load(work, F, forcing[i, m - 1], start, count)
+                if forcing.shape[1] > 0:
+                    _load_term(work, F, forcing, i, m - 1, start, count)
                     _force_back(work, count)
-                    _save(grad_forcing[i, m - 1], start, work, F, count)
-            _load(work, UP, grad[i, 0], start, count)
+                    _save_term(grad_forcing, i, m - 1, start, work, F, count)
+            _load_term(work, UP, grad, i, 0, start, count)
             _finish(work, powers[0], half[0], count)
-            _save(grad_x[i], start, work, DX, count)
-            _save(grad_gates[i], start, work, DL, count)
-            _save(grad_gates[i], width + start, work, DB, count)
-            _save(grad_gates[i], 2 * width + start, work, DA, count)
+            _save(grad_x, i, start, work, DX, count)
+            _save(grad_gates, i, start, work, DL, count)
+            _save(grad_gates, i, width + start, work, DB, count)
+            _save(grad_gates, i, 2 * width + start, work, DA, count)
 
 
 @compile_loop
