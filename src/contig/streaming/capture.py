@@ -33,17 +33,22 @@ def has_fixed_shapes(model: object) -> bool:
 
 
 class Compiled:
-    """``function(*tensors)``, compiled by torch if ``enabled``; if that fails, eager with a warning."""
+    """``function(*tensors)``, compiled by torch if ``enabled``; if that fails, eager with a warning.
+
+    The first call is eager: what a function builds once and keeps is not for the compiler to trace.
+    """
 
     def __init__(self, function: Callable[..., Tensor], enabled: bool = True) -> None:
         self.function = function
         self.compiled: Callable[..., Tensor] | None = None
+        self._called = False
         if enabled:
             with _without_compiler_warnings():
                 self.compiled = torch.compile(function, dynamic=False)
 
     def __call__(self, *inputs: Tensor) -> Tensor:
-        if self.compiled is None:
+        if self.compiled is None or not self._called:
+            self._called = True
             return self.function(*inputs)
         try:
             with _without_compiler_warnings():
