@@ -40,7 +40,7 @@ def measure_ranking(bench: Bench) -> Iterator[Measurement]:
     events = test[: bench.settings.ranked or (len(test) if bench.device.type == "cuda" else RANKED_ON_CPU)]
     sample = test[: max(1, min(len(events) // 2, 2 * size))]
     negatives = Negatives(bench.stream, events=test, device=bench.device)
-    state = _state_before(bench, model, test)
+    state = state_before(bench, model, test)
     start = state.clone().snapshot()  # a copy: ranking moves the state on
     ranker = Ranker(model, state, history, size, negatives)
 
@@ -68,7 +68,7 @@ def measure_ranking(bench: Bench) -> Iterator[Measurement]:
     )
 
 
-def _state_before(bench: Bench, model: Model, test: NDArray[np.int64]) -> NodeState:
+def state_before(bench: Bench, model: Model, test: NDArray[np.int64]) -> NodeState:
     """Return the state of a model that has observed everything before the test events."""
     state = model.new_state(bench.stream.num_nodes)
     replay(model, state, bench.data.history, np.arange(test[0]), bench.settings.batch_size)
@@ -130,7 +130,7 @@ class Trained:
         training, test = TrainingSteps(session), bench.data.split.test
         training.rewind()
         training.advance(len(session.steps))
-        state = _state_before(bench, session.model, test)
+        state = state_before(bench, session.model, test)
         size = bench.settings.batch_size
         return cls("contig", session.model, state, bench.data.history, bench.stream, test, size)
 

@@ -9,6 +9,7 @@ from functools import partial
 from contig.benchmarks.bench import Bench
 from contig.benchmarks.departures import measure_departures
 from contig.benchmarks.environment import MissingPackage
+from contig.benchmarks.evidence import measure_evidence, measure_pair_ranking, measure_pair_step
 from contig.benchmarks.index import measure_append, measure_index
 from contig.benchmarks.lookup import measure_lookup, measure_lookup_loop
 from contig.benchmarks.measurement import Measurement
@@ -42,6 +43,9 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Measurement]]] = {
     "ranking-times": measure_ranking_times,
     "departures": measure_departures,
     "scopes": measure_scopes,
+    "pair-step": measure_pair_step,
+    "pair-ranking": measure_pair_ranking,
+    "evidence": measure_evidence,
     "read": measure_reading,
     "index": measure_index,
     "append": measure_append,

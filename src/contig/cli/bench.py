@@ -25,7 +25,8 @@ app = typer.Typer()
 DEFAULT_DATA = "wikipedia"
 MEASUREMENTS = (
     "contig-step, tgn-step, contig-plain, tgn-plain, epoch, host, scoring, ranking, ranking-times, "
-    "departures, scopes, read, index, append, lookup, lookup-loop, ode, startup, memory, roofline"
+    "departures, scopes, pair-step, pair-ranking, evidence, read, index, append, lookup, lookup-loop, ode, "
+    "startup, memory, roofline"
 )
 
 
