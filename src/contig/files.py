@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import tempfile
@@ -82,6 +83,12 @@ def write_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Write text, atomically."""
     with replacing(path, durable=durable) as part:
         part.write_text(text, "utf-8")
+
+
+def sha256(path: Path) -> str:
+    """Return the checksum of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_json(path: Path, content: Any, *, durable: bool = False) -> None:

@@ -32,6 +32,24 @@ def set_at(position: int, value: Any) -> Change:
 def change_array(folder: Path, name: str, change: Change) -> None:
     path = folder / json.loads((folder / "history.json").read_text())["files"][name]
     np.save(path, change(np.load(path)))
+    remove_checksums(folder)
+
+
+def remove_checksums(folder: Path) -> None:
+    """Make a saved history one of a version without checksums."""
+    head = json.loads((folder / "history.json").read_text())
+    (folder / "history.json").write_text(json.dumps({"files": head["files"]}))
+
+
+def test_one_changed_bit_is_noticed(tmp_path: Path) -> None:
+    grown_history().save(tmp_path)
+    for path in tmp_path.glob("*.npy"):
+        data = path.read_bytes()
+        path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+        with pytest.raises(DataError, match=rf"{path.name} is damaged: its checksum differs"):
+            History.load(tmp_path)
+        path.write_bytes(data)
+    assert History.load(tmp_path).num_events > 0
 
 
 DAMAGES: dict[str, tuple[str, Change, str]] = {
@@ -83,6 +101,7 @@ def test_a_damaged_history_is_refused(
 @pytest.mark.parametrize(("change", "message"), [("missing", "missing: start"), ("extra", "unknown: begin")])
 def test_missing_and_unknown_arrays_are_refused(tmp_path: Path, change: str, message: str) -> None:
     grown_history().save(tmp_path)
+    remove_checksums(tmp_path)
     head = json.loads((tmp_path / "history.json").read_text())
     files = head["files"]
     files["begin"] = files["start"] if change == "extra" else files.pop("start")
@@ -106,6 +125,7 @@ def test_valid_histories_pass_in_chunks_of_any_size(
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("saved")
     History.from_stream(random_stream(np.random.default_rng(4), events=12, num_nodes=5, width=2)).save(folder)
+    remove_checksums(folder)  # so that a changed byte gets as far as the checks of the content
     return folder
 
 

@@ -13,7 +13,8 @@ import torch
 
 from contig.data.events import EventStream
 from contig.data.synthetic import synthetic
-from contig.runs.checksums import FILE, Checksums, sha256
+from contig.files import sha256
+from contig.runs.checksums import FILE, Checksums
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
 from contig.training import loop

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from contig.data.columns import Array
 from contig.errors import DataError
-from contig.files import write_json
+from contig.files import sha256, write_json
 
 HEAD = "history.json"
 _FILE = re.compile(r"[a-z_.]+\.[0-9a-f]{8}\.npy")  # array name, edition: a plain name that only we give
@@ -34,7 +34,8 @@ def save_arrays(folder: Path, arrays: Mapping[str, Tensor]) -> None:
     try:
         for name, file in files.items():
             np.save(folder / file, arrays[name].cpu().numpy())
-        write_json(folder / HEAD, {"files": files})
+        checksums = {name: sha256(folder / file) for name, file in files.items()}
+        write_json(folder / HEAD, {"files": files, "checksums": checksums})
     except BaseException:
         _remove(folder, files.values())
         raise
@@ -44,7 +45,10 @@ def save_arrays(folder: Path, arrays: Mapping[str, Tensor]) -> None:
 def load_arrays(folder: Path, *, mapped: bool) -> dict[str, Tensor]:
     """Read the arrays of a folder, or map them into memory copy-on-write."""
     try:
-        files = _listed_files(folder, json.loads((folder / HEAD).read_text("utf-8")))
+        content = json.loads((folder / HEAD).read_text("utf-8"))
+        files = _listed_files(folder, content)
+        if "checksums" in content:  # older histories have none
+            _verify(folder, files, content["checksums"])
         return {name: _load_array(folder / file, mapped) for name, file in files.items()}
     except DataError:
         raise
@@ -52,6 +56,12 @@ def load_arrays(folder: Path, *, mapped: bool) -> dict[str, Tensor]:
         raise DataError(
             f"{folder} does not contain a complete saved history ({error}); save it again."
         ) from error
+
+
+def _verify(folder: Path, files: Mapping[str, str], checksums: Mapping[str, str]) -> None:
+    for name, file in files.items():
+        if sha256(folder / file) != checksums[name]:
+            raise DataError(f"{folder / file} is damaged: its checksum differs; save the history again.")
 
 
 def _load_array(path: Path, mapped: bool) -> Tensor:

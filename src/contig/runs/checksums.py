@@ -6,14 +6,13 @@ before stays: whenever a process is killed, every file matches one of its checks
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from contig.errors import RunError
-from contig.files import disk_error, replacing, write_json
+from contig.files import disk_error, replacing, sha256, write_json
 from contig.schema import Json, Record, decode, encode, read_versioned
 
 FILE = "checksums.json"
@@ -97,9 +96,3 @@ class Checksums:
     def _write(self, files: dict[str, tuple[str, ...]]) -> None:
         content: Json = {"schema": SCHEMA, **encode(ChecksumFile(files=files))}
         write_json(self.folder / FILE, content, durable=True)
-
-
-def sha256(path: Path) -> str:
-    """Return the checksum of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -26,12 +26,12 @@ import torch
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
-from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing
+from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing, sha256
 from contig.locks import locked
 from contig.models import Model, NodeState
 from contig.numerics import VERSION
 from contig.runs.checksums import FILE as CHECKSUMS
-from contig.runs.checksums import Checksums, sha256
+from contig.runs.checksums import Checksums
 from contig.runs.config import RunConfig
 from contig.runs.manifest import RunManifest, read_manifest
 from contig.runs.metrics import RunMetrics, read_metrics
