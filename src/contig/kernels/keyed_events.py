@@ -179,6 +179,11 @@ class KeyedEvents:
 
     def _allocate(self, keys: Tensor) -> None:
         """Give every key a segment that fits its occurrences; the structure must be empty."""
+        if backend(self.device) == "numba":
+            from contig.kernels.cpu import keyed_events as loops
+
+            loops.allocate(self, keys)
+            return
         distinct, counts = torch.unique(keys[keys >= 0], return_counts=True)
         self._insert(distinct)
         room = _power_of_two(counts)

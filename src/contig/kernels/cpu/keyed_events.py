@@ -48,6 +48,16 @@ def append(keyed: KeyedEvents, keys: Tensor, times: Tensor) -> None:
             keyed._reserve_slots(keyed.num_keys + 1)
 
 
+def allocate(keyed: KeyedEvents, keys: Tensor) -> None:
+    """Compute ``KeyedEvents._allocate``."""
+    rows, done = keys.contiguous().numpy(), 0
+    while done < len(rows):
+        done, keyed.num_keys = _count(keyed.table.numpy(), rows, done, keyed.num_keys)
+        keyed._reserve_slots(keyed.num_keys + int(done < len(rows)))
+    keyed.used = int(_assign(keyed.table.numpy()))
+    keyed._reserve(keyed.used)
+
+
 def write(keyed: KeyedEvents, keys: Tensor, times: Tensor) -> None:
     """Write occurrences to segments that have room for all of them."""
     _write(*keyed.as_numpy(), keys.contiguous().numpy(), times.contiguous().numpy())
@@ -79,6 +89,35 @@ def _put(
             gap = np.float64(time - entry_time[at - 1])
             decayed += entry_decayed[at - 1, s] * math.exp(-gap / decay_times[s])
         entry_decayed[at, s] = decayed
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _count(table: Array, keys: Array, first: int, num_keys: int) -> tuple[int, int]:
+    """Count keys from row ``first`` on, in place of their lengths, until the table is full."""
+    for i in range(first, len(keys)):
+        if keys[i] >= 0:
+            slot = _slot(table, keys[i])
+            if table[slot, 0] == EMPTY:
+                if num_keys + 1 > FULL * len(table):
+                    return i, num_keys
+                table[slot, 0] = keys[i]
+                num_keys += 1
+            table[slot, 1] += 1
+    return len(keys), num_keys
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _assign(table: Array) -> int:
+    """Turn counts into the starts of empty segments; return how long the pool must be."""
+    used = 0
+    for slot in range(len(table)):
+        if table[slot, 0] != EMPTY:
+            room = 1
+            while room < table[slot, 1]:
+                room *= 2
+            table[slot, 1] = used << LENGTH_BITS
+            used += room
+    return used
 
 
 @_compile  # type: ignore[untyped-decorator]
