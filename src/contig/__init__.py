@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from contig.history import History, Neighbors, TimeScale
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
+    from contig.runs.answers import Recommendation, Scores, Trajectory
     from contig.runs.run import Run
-    from contig.runs.trained_model import Recommendation, Trajectory
     from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
     from contig.tasks.context import EvaluationContext, read_test_events
     from contig.tasks.link_scoring import score_test_events
@@ -57,15 +57,16 @@ _HOME = {
     "NodeState": "models",
     "Protocol": "tasks",
     "ReadOptions": "data.read_options",
-    "Recommendation": "runs.trained_model",
+    "Recommendation": "runs.answers",
     "ResultTable": "tasks",
     "Run": "runs.run",
     "RunError": "errors",
+    "Scores": "runs.answers",
     "Split": "data.splits",
     "Task": "tasks",
     "TaskResult": "tasks",
     "TimeScale": "history",
-    "Trajectory": "runs.trained_model",
+    "Trajectory": "runs.answers",
     "chronological_split": "data.splits",
     "fit": "training.fit",
     "load_dataset": "data.datasets",
@@ -104,6 +105,7 @@ __all__ = [
     "ResultTable",
     "Run",
     "RunError",
+    "Scores",
     "Split",
     "Task",
     "TaskResult",

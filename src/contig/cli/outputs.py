@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from contig.cli import console
 from contig.errors import ConfigError, unknown
-from contig.files import check_file_path
+from contig.files import check_file_path, replacing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TABLES = (".parquet", ".csv", ".arrow")  # the extensions that write_table knows
 
 
 def check_file(option: str, path: Path | None, *extensions: str) -> None:
@@ -42,3 +48,21 @@ def writing(path: Path, content: str = "") -> Iterator[None]:
     """Report the file that the block writes."""
     yield
     console.notice(f"wrote {path}{f' ({content})' if content else ''}")
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Write a table in the format of the file's extension, atomically."""
+    with replacing(path) as part:
+        match path.suffix:
+            case ".csv":
+                from pyarrow import csv
+
+                csv.write_csv(table, part)
+            case ".arrow":
+                from pyarrow import feather
+
+                feather.write_feather(table, part)
+            case _:
+                from pyarrow import parquet
+
+                parquet.write_table(table, part)

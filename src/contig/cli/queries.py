@@ -1,4 +1,4 @@
-"""Commands that query a trained run: ``embed``, ``recommend`` and ``trajectory``."""
+"""Commands that query a trained run: ``embed``, ``score``, ``recommend`` and ``trajectory``."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import typer
 
 from contig.cli import console, outputs
 from contig.cli.commands import Command
-from contig.cli.data import Json
+from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder, open_run
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from contig.data.events import EventStream
     from contig.data.ids import Side
-    from contig.runs.trained_model import Trajectory
+    from contig.runs.answers import Trajectory
+    from contig.tasks.recommend import AsOf
 
 app = typer.Typer()
 
@@ -115,6 +117,71 @@ def _id_columns(
     if known.is_dst is not None:
         columns["side"] = np.where(known.is_dst[rows], "dst", "src")
     return columns
+
+
+# --- score -------------------------------------------------------------------------------------------
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig score runs/first pairs.csv --out scores.csv", "columns src, dst, t"),
+        ("contig score runs/first new.parquet --out scores.parquet", "likely or surprising?"),
+        ("contig score runs/first log.csv --src user --dst item --time when --out s.arrow", "own columns"),
+        ("contig score runs/first pairs.csv --as-of event --out scores.csv", "exact, slower"),
+    ),
+)
+@reads_events
+def score(
+    run: Folder,
+    pairs: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAIRS",
+            show_default=False,
+            help="A file with a source, a destination and a time in each row (Parquet, CSV, TSV, ...).",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FILE", show_default=False, help="A .csv, .parquet or .arrow file to write."
+        ),
+    ],
+    reading: ReadOptions,
+    as_of: Annotated[
+        str,
+        typer.Option(
+            "--as-of",
+            metavar="batch|event",
+            help="Read node states at the start of a pair's batch, as evaluation does, or at its own time.",
+        ),
+    ] = "batch",
+    device: Device = "auto",
+) -> None:
+    """Score pairs at times: how likely each is, and how surprising.
+
+    The file has a row for each pair: score (a logit), probability, surprise (-log2 of the probability, in
+    bits) and last_event, the time of the last event that the score knows. Every pair is scored from the
+    events strictly before its time.
+    """
+    outputs.check_file("--out", out, *outputs.TABLES)
+    from contig.data.readers import read_pairs
+
+    with console.status(f"reading {pairs}"):
+        table = read_pairs(pairs, reading)
+    opened = open_run(run, device)
+    with console.status("scoring"):
+        scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
+    with outputs.writing(out, f"{len(scores):,} scores"):
+        outputs.write_table(out, scores.table())
+
+
+def _parse_as_of(given: str) -> AsOf:
+    match given:
+        case "event" | "batch":
+            return given
+    raise ConfigError(f"--as-of: {unknown('value', given, ('batch', 'event'))}")
 
 
 # --- recommend ---------------------------------------------------------------------------------------

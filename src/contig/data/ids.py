@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -62,6 +63,24 @@ class NodeIds:
             raise DataError(f"Node {label!r} is not in this stream{where}; its ids look like {example}.")
         return next(iter(found.values()))
 
+    def find_rows(self, column: Ints | TextIds, side: Side | None, place: Callable[[int], str]) -> Ints:
+        """Return the internal ids of a whole column; an error names the place of the first unknown id."""
+        labels, codes = _distinct(column)
+        found = np.array([self._lookup_on(label, side) for label in labels], dtype=np.int64)[codes]
+        if (found < 0).any():
+            row = int(np.argmax(found < 0))
+            try:
+                self.find(labels[codes[row]], side)
+            except DataError as error:
+                raise DataError(f"{place(row)}: {error}") from None
+        return found
+
+    def _lookup_on(self, label: int | str, side: Side | None) -> int:
+        """Return an internal id, or -1 where ``find`` would raise."""
+        sides = (side == "dst",) if side else (False, True)
+        found = {i for dst in sides if (i := self._lookup(label, dst)) is not None}
+        return found.pop() if len(found) == 1 else -1
+
     def _reject_other_side(self, label: int | str, side: Side | None) -> None:
         """Say so where a node exists, but not on the side on which it was looked for."""
         if side is not None and self._lookup(label, dst=side == "src") is not None:
@@ -74,6 +93,8 @@ class NodeIds:
                 label = int(label)
             except ValueError:
                 return None
+        elif self.labels.dtype.kind == "U":  # a column of text ids may hold whole numbers only
+            label = str(label)
         return self._index.get((dst and self.bipartite, label))
 
     @cached_property
@@ -114,6 +135,16 @@ def number_nodes(
     src_ranks, dst_ranks, names = _rank(_as_text(src), _as_text(dst))
     ids, src_ids, dst_ids = _number(src_ranks, dst_ranks, bipartite)
     return NodeIds(frozen(names[ids.labels]), ids.is_dst), src_ids, dst_ids
+
+
+def _distinct(column: Ints | TextIds) -> tuple[list[int | str], Ints]:
+    """Return the distinct labels of a column, and each row's position among them."""
+    if isinstance(column, TextIds):
+        return column.labels.to_pylist(), column.codes
+    if not len(column):
+        return [], column
+    labels, codes = _factorize(column)
+    return labels.tolist(), codes
 
 
 def _as_text(ids: Ints | TextIds) -> TextIds:

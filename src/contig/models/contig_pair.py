@@ -58,6 +58,7 @@ class ConTIGPair(ConTIG):
             o.width, data, neighbors=o.tokens, steps=o.steps, dropout=o.evidence_dropout
         )
         self.verdict = nn.Sequential(nn.GELU(), nn.Linear(o.width, 1))
+        self.reads_state = o.embedding == "joined"
         if o.embedding == "joined":
             self.from_src = nn.Linear(o.dim, o.width, bias=False)
             self.from_dst = nn.Linear(o.dim, o.width, bias=False)

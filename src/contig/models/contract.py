@@ -60,6 +60,7 @@ class Model(nn.Module, ABC):
     # Scores closer than this are ties: a matrix library may compute the same row with other last bits at
     # another position of a batch or on another CPU, and no rank may depend on that.
     resolution: ClassVar[float] = 1e-5
+    reads_state: bool = True  # False if scores depend on the history and the query's time alone
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of TrainOptions
 
     def blank(self) -> Mapping[str, Tensor]:

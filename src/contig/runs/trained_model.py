@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, get_args
 
 import numpy as np
 import torch
@@ -14,37 +13,21 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contig.data.clock import TimeLike, parse_time
+from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
 from contig.data.ids import Side
-from contig.errors import ConfigError, DataError
+from contig.data.validation import EventColumns, check_lengths, validate_ids
+from contig.errors import ConfigError, DataError, unknown
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
+from contig.runs.answers import Recommendation, Scores, Trajectory
+from contig.runs.scoring import Group, Pairs, grouped, score_pairs
 from contig.streaming.playback import Playback
 from contig.tasks.ranking import best_first
+from contig.tasks.recommend import AsOf
 
 QUERIES_AT_ONCE = 4096  # bounds the memory of embedding a whole graph
-
-
-class Recommendation(NamedTuple):
-    """A destination, by the user's id, and its score.
-
-    ``score`` is the logit of a learned model, or the score of a heuristic. ``probability`` is that of the
-    logit: of being the true destination rather than a random one. A heuristic has none.
-    """
-
-    node: int | str
-    score: float
-    probability: float | None
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """The embedding of one node over time."""
-
-    node: int | str
-    times: NDArray[Any]  # [times]
-    embeddings: NDArray[np.float32]  # [times, d]
 
 
 class TrainedModel:
@@ -95,6 +78,73 @@ class TrainedModel:
         top = scores[best].double()
         likely = top.sigmoid().tolist() if self.model.learns else [None] * len(top)
         return [Recommendation(*one) for one in zip(names, top.tolist(), likely, strict=True)]
+
+    def score(
+        self,
+        src: int | str | Sequence[int | str] | NDArray[Any],
+        dst: int | str | Sequence[int | str] | NDArray[Any],
+        t: TimeLike | Sequence[TimeLike] | NDArray[Any] | None = None,
+        *,
+        as_of: AsOf | None = None,
+    ) -> Scores:
+        """Score pairs of sources and destinations, all at one time or each at its own.
+
+        The default time is just after the last event. A single id is paired with all of the other side.
+        Every pair is scored from the events strictly before its time. ``as_of`` is when states are read:
+
+        - ``event``: at the pair's own time, as ``embed`` and ``recommend`` do, in one pass per distinct time;
+        - ``batch``: as evaluation does, at the start of the pair's batch (after the last event: just after
+          it), while neighbors and counts are those of the pair's own time. 100,000 times take seconds.
+
+        The default is ``event`` for a single time and ``batch`` for a time per pair.
+        """
+        one_time = t is None or isinstance(t, str) or not isinstance(t, Iterable)
+        sources, destinations = _paired(src, dst)
+        times = self._time(t).cpu().numpy() if one_time else self._numbers(t)  # type: ignore[arg-type]
+        times = np.broadcast_to(times, len(sources)) if one_time else times
+        check_lengths({"src": len(sources), "dst": len(destinations), "t": len(times)}, "score")
+        pairs = EventColumns(
+            validate_ids(Column.of(sources, "src", "score")),
+            validate_ids(Column.of(destinations, "dst", "score")),
+            times,
+        )
+        return self.score_columns(pairs, row_place("score"), as_of or ("event" if one_time else "batch"))
+
+    def score_columns(
+        self, pairs: EventColumns, place: Callable[[int], str], as_of: AsOf = "batch"
+    ) -> Scores:
+        """Score the pairs of a table (see ``score``); ``place`` names a row in error messages."""
+        if as_of not in get_args(AsOf):
+            raise ConfigError(unknown("value for as_of", as_of, get_args(AsOf)))
+        src = self.stream.ids.find_rows(pairs.src, "src", place)
+        dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
+        t = self._query_times(pairs.t, place)
+        order = np.argsort(t, kind="stable")
+        ordered = Pairs(
+            *(torch.from_numpy(column[order]).to(self.history.device) for column in (src, dst, t))
+        )
+        found = score_pairs(self.model, self.history, ordered, self._groups(ordered, as_of), self.state_at)
+        score = np.empty(len(t))
+        score[order] = found.double().cpu().numpy()
+        return self._scores_of(src, dst, t, score)
+
+    def _groups(self, pairs: Pairs, as_of: AsOf) -> list[Group]:
+        now = self._time(None)
+        if not self.model.reads_state:
+            return [Group(0, len(pairs.t), now)]
+        return grouped(pairs, as_of, lambda: self._past, self.history.events["t"][-1], now)
+
+    def _scores_of(
+        self, src: NDArray[np.int64], dst: NDArray[np.int64], t: Array, score: NDArray[np.float64]
+    ) -> Scores:
+        known = np.searchsorted(self.stream.t, t, side="left")
+        last = np.ma.masked_array(self.stream.t[np.maximum(known - 1, 0)], mask=known == 0)
+        probability = surprise = None
+        if self.model.learns:
+            surprise = np.logaddexp(0, -score) / math.log(2)  # keeps its digits where 1 + exp(-x) loses them
+            probability = np.exp2(-surprise)
+        labels = self.stream.ids.labels
+        return Scores(labels[src], labels[dst], t, score, probability, surprise, known, last)
 
     def trajectory(
         self, node: int | str, times: Sequence[TimeLike] | NDArray[Any], side: Side | None = None
@@ -169,6 +219,26 @@ class TrainedModel:
         # Embeddings move between two whole times too.
         return torch.tensor(at, dtype=t.dtype if math.floor(at) == at else torch.float64, device=t.device)
 
+    def _numbers(self, times: Sequence[TimeLike] | NDArray[Any]) -> Array:
+        """Convert times to numbers of the stream's unit."""
+        numbers = np.asarray(times)
+        if numbers.ndim == 1 and numbers.dtype.kind not in "iuf":
+            numbers = np.array([parse_time(one, self.stream.t, f"t: {one!r}") for one in times])
+        if numbers.ndim != 1:
+            raise DataError("t must be a time, or one time per pair.")
+        return numbers
+
+    def _query_times(self, t: Array, place: Callable[[int], str]) -> Array:
+        """Return times that can be queried, as integers where the stream's are and all of them are whole."""
+        first = self.stream.t[0]
+        bad = ~((np.abs(t) < 2**62) & (t >= first))
+        if bad.any():
+            row = int(np.argmax(bad))
+            problem = f"is before the first event, at {first:,}" if t[row] < first else "is not a finite time"
+            raise DataError(f"{place(row)}: t={t[row]} {problem}; a score needs events to build on.")
+        whole = self.stream.t.dtype.kind == "i" and bool(np.all(np.floor(t) == t))
+        return t.astype(np.int64 if whole else np.float64)
+
     def _ascending(self, times: Sequence[TimeLike] | NDArray[Any]) -> NDArray[Any]:
         """Convert times to numbers of the stream; raise unless they ascend."""
         numbers = np.asarray(times)
@@ -177,3 +247,13 @@ class TrainedModel:
         if numbers.ndim != 1 or not len(numbers) or np.any(np.diff(numbers) < 0):
             raise DataError("times must be a non-empty sequence in ascending order.")
         return numbers
+
+
+def _paired(src: Any, dst: Any) -> tuple[Array, Array]:
+    """Return two columns of ids; a single id is repeated for all of the other side."""
+    sides = [np.atleast_1d(np.asarray(side)) for side in (src, dst)]
+    single = [not isinstance(side, Iterable) or isinstance(side, str) for side in (src, dst)]
+    if single[0] != single[1]:
+        one = single.index(True)
+        sides[one] = np.repeat(sides[one], len(sides[1 - one]))
+    return sides[0], sides[1]

@@ -27,6 +27,12 @@ class Playback:
         self._walker.start(np.arange(history.num_events))
         self._next = 0
 
+    @property
+    def batch_times(self) -> Tensor:
+        """The time of the first event of each batch; the state of that time needs no copy."""
+        starts = torch.tensor([step.start for step in self._walker.steps], device=self.history.device)
+        return self.history.events["t"][starts]
+
     @torch.no_grad()
     def at(self, when: Tensor) -> NodeState:
         """Return the state that has observed exactly the events strictly before ``when``.

@@ -15,6 +15,15 @@ do; in Parquet files and tables the row, counted from 0 as dataframes do.
 
 from contig.data.readers.opened import OpenedTable
 from contig.data.readers.registry import READERS, Reader, register_reader
-from contig.data.readers.streams import read_events, require_features
+from contig.data.readers.streams import PairTable, read_events, read_pairs, require_features
 
-__all__ = ["READERS", "OpenedTable", "Reader", "read_events", "register_reader", "require_features"]
+__all__ = [
+    "READERS",
+    "OpenedTable",
+    "PairTable",
+    "Reader",
+    "read_events",
+    "read_pairs",
+    "register_reader",
+    "require_features",
+]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
-from contig.data.columns import ARROW_ERRORS
+from contig.data.columns import ARROW_ERRORS, row_place
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
@@ -17,6 +18,7 @@ from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.readers.tables import open_table
+from contig.data.validation import EventColumns, validate_arrays
 from contig.errors import ConfigError, ContigError, DataError
 from contig.files import expanded
 
@@ -43,6 +45,26 @@ def read_events(
     opened = _open(source, reading)
     stream = opened if isinstance(opened, EventStream) else _build(opened, reading)
     return require_features(stream) if reading.features is True else stream
+
+
+class PairTable(NamedTuple):
+    """Pairs of nodes and times as a file or a table holds them, in its order."""
+
+    columns: EventColumns
+    place: Callable[[int], str]  # where row i is, for messages
+
+
+def read_pairs(source: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]) -> PairTable:
+    """Read pairs to score from any source that ``read_events`` takes, in the order of its rows."""
+    reading = reading_options(reading).updated(**options)
+    opened = _open(source, reading)
+    if isinstance(opened, EventStream):
+        labels = opened.ids.labels
+        columns = validate_arrays(labels[opened.src], labels[opened.dst], opened.t, None, None, opened.origin)
+        return PairTable(columns, row_place(opened.origin))
+    roles = replace(find_roles(opened, reading), label=None, features=())
+    with read_errors(opened.origin, "check the file or write it again."):
+        return PairTable(opened.columns(roles, opened.load(roles)), opened.place)
 
 
 def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:

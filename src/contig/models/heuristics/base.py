@@ -34,6 +34,7 @@ class Heuristic(Model):
 
     learns = False
     fixed_shapes = True  # a promise to contig.streaming.capture
+    reads_state = False
     resolution = 0.0  # counts and ages are exact
 
     def __init__(self, options: Any, data: DataShape) -> None:

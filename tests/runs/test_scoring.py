@@ -1,0 +1,160 @@
+"""Scores of pairs: many at once against one at a time, and against the model itself."""
+
+from __future__ import annotations
+
+from math import exp, log2
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from support.trained import TINY, text_id_stream, tiny_stream
+
+from contig.errors import ConfigError, DataError
+from contig.models import NodeState
+from contig.runs.run import Run
+from contig.streaming.walker import replay
+from contig.training.fit import fit
+
+SMALL = {"dim": 8, "time_dim": 6}
+MODELS: dict[str, dict[str, Any]] = {
+    "contig": SMALL,
+    "contig-pair": {**SMALL, "tokens": 4, "width": 6},
+    "tgn": SMALL,
+    "jodie": SMALL,
+    "transition": {},
+}
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def any_run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of each kind of model on events with ties."""
+    name, out = request.param, tmp_path_factory.mktemp("runs") / "run"
+    return fit(tiny_stream(), name, out=out, show=False, epochs=1, batch_size=30, **MODELS[name])
+
+
+def chosen_pairs(run: Run, number: int = 60) -> tuple[list[int], list[int], list[float]]:
+    """Pairs at times of events, between them and after the last one, in no order."""
+    rng = np.random.default_rng(8)
+    stream = run.stream
+    events = rng.integers(0, len(stream), number)
+    t = stream.t[events] + rng.choice([0.0, 0.5], number)
+    t[:4] = [stream.t[0], stream.t[-1], stream.t[-1] + 0.5, stream.t[-1] + 1000]
+    sources = stream.ids.labels[stream.src[rng.permutation(events)]].tolist()
+    return sources, stream.ids.labels[stream.dst[events]].tolist(), t.tolist()
+
+
+def logit(run: Run, src: int, dst: int, state: NodeState, when: float, as_of: float) -> float:
+    """One pair, scored by the model itself."""
+    ids = run.stream.ids
+    pair = torch.tensor([ids.find(src, "src")]), torch.tensor([[ids.find(dst, "dst")]])
+    t = torch.tensor([when, as_of], dtype=torch.float64)
+    with torch.no_grad():
+        return run.model.link(state, run.history, *pair, t[:1], t[1]).item()
+
+
+def replayed(run: Run, events: int) -> NodeState:
+    """The state after the first events, in the batches of the stream."""
+    state = NodeState(run.model.blank(), run.stream.num_nodes)
+    replay(run.model, state, run.history, np.arange(events), run.batch_size)
+    return state
+
+
+@pytest.mark.parametrize("as_of", ["event", "batch"])
+def test_many_pairs_score_as_single_ones(as_of: Any, any_run: Run) -> None:
+    pairs = chosen_pairs(any_run)
+    together = any_run.score(*pairs, as_of=as_of)
+    alone = [any_run.score([s], [d], [t], as_of=as_of).score[0] for s, d, t in zip(*pairs, strict=True)]
+    np.testing.assert_allclose(together.score, alone, rtol=1e-4, atol=1e-5)
+    assert len(np.unique(together.score)) > 1
+
+
+def test_exact_scores_come_from_the_events_strictly_before(any_run: Run) -> None:
+    pairs = chosen_pairs(any_run, 25)
+    found = any_run.score(*pairs, as_of="event")
+    for row, (s, d, t) in enumerate(zip(*pairs, strict=True)):
+        state = replayed(any_run, int((any_run.stream.t < t).sum()))
+        assert found.score[row] == pytest.approx(logit(any_run, s, d, state, t, t), rel=1e-4, abs=1e-5)
+
+
+def test_scores_by_batch_read_the_state_before_the_batch(any_run: Run) -> None:
+    """As evaluation scores an event, with the neighbors of its own time."""
+    pairs, t = chosen_pairs(any_run, 25), any_run.stream.t
+    starts = t[:: any_run.batch_size]
+    found = any_run.score(*pairs, as_of="batch")
+    for row, (s, d, when) in enumerate(zip(*pairs, strict=True)):
+        as_of = max(start for start in starts if start <= when) if when <= t[-1] else t[-1] + 1
+        state = replayed(any_run, int((t < as_of).sum()))
+        assert found.score[row] == pytest.approx(logit(any_run, s, d, state, when, as_of), rel=1e-4, abs=1e-5)
+
+
+def test_a_single_time_scores_as_recommend_does(any_run: Run) -> None:
+    for at in (None, float(any_run.stream.t[200]), float(any_run.stream.t[-1]) + 77):
+        best = any_run.recommend(3, at=at, k=4)
+        scores = any_run.score(3, [one.node for one in best], at)
+        np.testing.assert_allclose(scores.score, [one.score for one in best], rtol=1e-4, atol=1e-5)
+
+
+def test_surprise_is_the_information_of_the_probability(run: Run) -> None:
+    found = run.score(*chosen_pairs(run))
+    assert found.probability is not None
+    assert found.surprise is not None
+    for score, probability, surprise in zip(found.score, found.probability, found.surprise, strict=True):
+        assert probability == pytest.approx(1 / (1 + exp(-score)))
+        assert surprise == pytest.approx(-log2(probability), abs=1e-9)
+
+
+def test_a_heuristic_has_no_probabilities(tmp_path: Path) -> None:
+    run = fit(tiny_stream(), "edgebank", out=tmp_path / "run", show=False)
+    found = run.score([1, 2], 23)
+    assert found.probability is None
+    assert found.table().column_names == ["src", "dst", "t", "score", "last_event"]
+
+
+def test_scores_say_what_they_know(run: Run) -> None:
+    src, dst, t = chosen_pairs(run)
+    found = run.score(src, dst, t)
+    assert (found.src.tolist(), found.dst.tolist(), found.t.tolist()) == (src, dst, t)
+    for row, when in enumerate(t):
+        before = [one for one in run.stream.t.tolist() if one < when]
+        assert found.known_events[row] == len(before)
+        assert found.last_event[row] == before[-1] if before else found.last_event[row] is np.ma.masked
+    assert found.table()["last_event"].null_count == found.last_event.mask.sum() > 0
+
+
+def test_ids_may_be_text_and_times_dates(tmp_path: Path) -> None:
+    run = fit(text_id_stream(), out=tmp_path / "run", epochs=1, show=False, **TINY)
+    found = run.score(np.array(["n12", "n3"]), "n12", [40.5, 41.5])
+    assert found.score == pytest.approx(
+        [run.score("n12", "n12", [40.5]).score[0], run.score("n3", "n12", [41.5]).score[0]], rel=1e-4
+    )
+    with pytest.raises(DataError, match="do not look like dates"):
+        run.score("n3", "n12", ["2024-05-01"])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        (
+            ([1, 99], [23, 24], [50, 60]),
+            r"row 1 \(counted from 0\): Node 99 is not in this stream on the src",
+        ),
+        (([1, 2], [23, 99], [50, 60]), "row 1 .*: Node 99 is not in this stream on the dst side"),
+        (([1, 2], [23, 24], [50, -9]), "row 1 .*: t=-9 is before the first event"),
+        (([1, 2], [23, 24], [50.0, float("nan")]), "row 1 .*: t=nan is not a finite time"),
+        (([1, 2], [23, 24, 25], [50, 60]), "columns differ in length"),
+        (([1, 2], [23, 24], [50, 60, 70]), "columns differ in length"),
+        (([1, 2], [23, 24], [[50, 60]]), "t must be a time, or one time per pair"),
+        (([1.5, 2], [23, 24], [50, 60]), "row 0 .*1.5"),
+        (([], [], []), "no events"),
+    ],
+)
+def test_wrong_pairs_are_refused(pairs: Any, message: str, run: Run) -> None:
+    with pytest.raises(DataError, match=message):
+        run.score(*pairs)
+
+
+def test_an_unknown_as_of_is_refused(run: Run) -> None:
+    with pytest.raises(ConfigError, match="Unknown value for as_of 'now'"):
+        run.score(1, 23, as_of="now")  # type: ignore[arg-type]
