@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pytest
 from contig.data.datasets import open_stream
 from contig.errors import ConfigError
 from contig.experiments.recipes import PLAIN, Recipe, find_recipe, identified, read_recipes
+from contig.reproduction.paper import published_settings
+
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 
 
 def write(path: Path, content: Any) -> Path:
@@ -98,3 +102,44 @@ def test_the_recipes_of_the_repository_are_valid(path: Path) -> None:
     for recipe in read_recipes(path):
         config = recipe.config(seed=7)  # rejects unknown options and wrong values
         assert (config.model, config.train.seed) == (recipe.model, 7)
+
+
+# --- the project's own recipes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.json")), ids=str)
+def test_recipes_have_known_options_and_values(path: Path) -> None:
+    for recipe in read_recipes(path):
+        recipe.config(seed=0)  # refuses unknown options and wrong values
+
+
+def options(recipe: Recipe) -> dict[str, Any]:
+    config = recipe.config(0).as_dict()
+    return {**config["options"], **config["train"]}
+
+
+def test_the_paper_becomes_the_default_one_option_at_a_time() -> None:
+    steps = [options(recipe) for recipe in read_recipes(CONFIGS / "paper-to-default.json")]
+    changed = [
+        {key for key in before if before[key] != after[key]} for before, after in itertools.pairwise(steps)
+    ]
+    assert all(len(keys) == 1 for keys in changed), changed
+    assert len(changed) == 9
+    [default] = read_recipes(CONFIGS / "collegemsg.json")
+    assert steps[-1] == options(default)
+
+
+def test_the_paper_as_written_has_every_setting_that_the_paper_states() -> None:
+    first = options(read_recipes(CONFIGS / "paper-to-default.json")[0])
+    stated = published_settings()
+    assert {key: first[key] for key in stated} == stated
+    assert first["clip"] > 1e20  # never clips
+
+
+def test_no_recipe_makes_activity_part_of_the_papers_model() -> None:
+    for path in CONFIGS.rglob("*.json"):
+        base = read_recipes(path)[0]
+        assert not base.settings.get("activity"), path
+    assert [r.variant for r in read_recipes(CONFIGS / "mooc.json")[1:] if options(r)["activity"]] == [
+        "activity"
+    ]

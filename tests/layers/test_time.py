@@ -40,6 +40,18 @@ def test_an_optimizer_step_changes_a_frequency_by_a_fraction_of_itself() -> None
     assert 0.98e-9 < frequency[-1] < 1.02e-9
 
 
+def test_frequencies_that_are_trained_directly_move_by_the_step_itself() -> None:
+    """As in the paper: the encoding is the same at first, but a step of 0.01 drowns a frequency of 1e-9."""
+    direct, usual = TimeEncoding(5, slowest=1e-9, direct=True), TimeEncoding(5, slowest=1e-9)
+    dt = torch.tensor([[0.0, 3.0], [500.0, 1e6]])
+    torch.testing.assert_close(direct(dt), usual(dt))
+    before = direct.frequency.detach().clone()
+    optimizer = torch.optim.Adam(direct.parameters(), lr=1e-2)
+    direct(torch.tensor([1e6])).sum().backward()
+    optimizer.step()
+    np.testing.assert_allclose((direct.frequency.detach() - before).abs().numpy(), 1e-2, rtol=1e-3)
+
+
 @pytest.mark.parametrize("dim", [1, 4, 7])
 def test_the_logarithmic_encoding_equals_its_formula(dim: int) -> None:
     dt = np.array([[0.0, 0.5, 59.0], [86_400.0, 3e9, -4.0]])

@@ -45,9 +45,8 @@ def contig(stream: EventStream, **settings: Any) -> ConTIG:
 
 def waves(model: ConTIG, dt: float) -> Tensor:
     x = dt / float(model.elapsed.unit)
-    angle = (
-        torch.tensor(math.log1p(x) if model.opt.time_encoding == "log" else x) * model.phi.log_frequency.exp()
-    )
+    frequency = model.phi.frequency if model.opt.frequencies == "direct" else model.phi.log_frequency.exp()
+    angle = torch.tensor(math.log1p(x) if model.opt.time_encoding == "log" else x) * frequency
     found = torch.cat([angle.cos(), angle.sin()])[: model.opt.time_dim]
     return found / math.sqrt(model.opt.time_dim) if model.opt.scaled_time else found
 
@@ -188,6 +187,7 @@ class Plain:
         {"state_norm": False, "horizon": 0.6},
         {"query_time": "absolute"},
         {"scaled_time": True, "beta": 0.5},
+        {"time_encoding": "raw", "frequencies": "direct"},
         {"time_dim": 5, "heads": 3, "neighbors": 2},
         {"activity": True, "neighbors": 2},
     ],

@@ -102,8 +102,17 @@ def identified(recipes: Iterable[Recipe]) -> list[Recipe]:
 
 def find_recipe(folder: Path, data: str, model: str) -> Recipe | None:
     """Find the recipe of a model on a dataset: ``DATA-MODEL.json``, or ``DATA.json`` if it has that model."""
+    return next(iter(_find(folder, data, model)), None)
+
+
+def find_variants(folder: Path, data: str, model: str) -> list[Recipe]:
+    """Return the variants in the file of ``find_recipe``."""
+    return _find(folder, data, model)[1:]
+
+
+def _find(folder: Path, data: str, model: str) -> list[Recipe]:
     for name in (f"{data}-{model}", data):
         path = folder / f"{name}.json"
-        if path.exists() and (recipe := read_recipes(path)[0]).model == model:
-            return recipe
-    return None
+        if path.exists() and (found := read_recipes(path))[0].model == model:
+            return found
+    return []

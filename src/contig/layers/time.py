@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history.time_scale import TimeScale
-from contig.kernels.time_waves import time_waves
+from contig.kernels.time_waves import time_waves, waves
 
 
 class Elapsed(nn.Module):
@@ -46,23 +46,34 @@ class TimeEncoding(nn.Module):
     ``Phi(dt) = [cos(w_1 dt), ..., cos(w_m dt), sin(w_1 dt), ..., sin(w_m dt)]`` with ``m = dim / 2``
     (an odd ``dim`` drops the last sine). Frequencies start as a geometric sequence from ``fastest`` down
     to ``slowest``. Their logarithms are trained, so that an optimizer step changes each by a fraction of
-    itself; a step of the same absolute size would wipe out the slow ones. ``scaled`` divides by
-    ``sqrt(dim)`` as in the paper.
+    itself; a step of the same absolute size would wipe out the slow ones. ``direct`` trains the frequencies
+    themselves and ``scaled`` divides by ``sqrt(dim)``, both as in the paper.
     """
 
     def __init__(
-        self, dim: int, *, fastest: float = 1.0, slowest: float = 1e-3, scaled: bool = False
+        self,
+        dim: int,
+        *,
+        fastest: float = 1.0,
+        slowest: float = 1e-3,
+        scaled: bool = False,
+        direct: bool = False,
     ) -> None:
         super().__init__()
-        self.dim = dim
+        self.dim, self.direct = dim, direct
         self.scale = dim**-0.5 if scaled else 1.0
         pairs = (dim + 1) // 2
-        self.log_frequency = nn.Parameter(torch.linspace(math.log(fastest), math.log(slowest), pairs))
+        start = torch.linspace(math.log(fastest), math.log(slowest), pairs)
+        if direct:
+            self.frequency = nn.Parameter(start.exp())
+        else:
+            self.log_frequency = nn.Parameter(start)
 
     def forward(self, dt: Tensor) -> Tensor:
         """Encode float32 differences ``[...]`` as ``[..., dim]``."""
-        waves = time_waves(dt, self.log_frequency)[..., : self.dim]
-        return waves if self.scale == 1.0 else waves * self.scale
+        both = waves(dt, self.frequency) if self.direct else time_waves(dt, self.log_frequency)
+        encoded = both[..., : self.dim]
+        return encoded if self.scale == 1.0 else encoded * self.scale
 
 
 class LogTimeEncoding(TimeEncoding):
@@ -73,8 +84,16 @@ class LogTimeEncoding(TimeEncoding):
     was learned from short intervals says nothing about long ones. The logarithm is smooth on every scale.
     """
 
-    def __init__(self, dim: int, *, fastest: float = 1.0, slowest: float = 0.1, scaled: bool = False) -> None:
-        super().__init__(dim, fastest=fastest, slowest=slowest, scaled=scaled)
+    def __init__(
+        self,
+        dim: int,
+        *,
+        fastest: float = 1.0,
+        slowest: float = 0.1,
+        scaled: bool = False,
+        direct: bool = False,
+    ) -> None:
+        super().__init__(dim, fastest=fastest, slowest=slowest, scaled=scaled, direct=direct)
 
     def forward(self, dt: Tensor) -> Tensor:
         """Encode float32 differences ``[...]`` as ``[..., dim]``; negative ones count as 0."""

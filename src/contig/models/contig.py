@@ -19,10 +19,11 @@ After a batch of events, ``h_v <- H_v`` for its nodes, and their latest events a
 
 Departures from the paper that are options: a LayerNorm on ``H(T)`` (as published, the recurrence
 grows without bound), ``Phi(0)`` instead of ``Phi(t)`` for the query (``Phi`` is never trained on
-the absolute times of the test), the logarithm in ``Phi`` (the paper encodes ``dt`` itself), ``Phi`` not
-divided by ``sqrt(time_dim)``, and the ``scope`` of ``A``. Departures that are not: one ``as_of`` per batch,
-the time of its first event; node features enter the encoder next to ``h_v`` instead of being its initial
-value, so that their width is free.
+the absolute times of the test), the logarithm and the unit in ``Phi`` (the paper encodes ``dt`` itself),
+frequencies trained by their logarithm, ``Phi`` not divided by ``sqrt(time_dim)``, and the ``scope`` of ``A``.
+Departures that are not: one ``as_of`` per batch, the time of its first event; node features enter the encoder
+next to ``h_v`` instead of being its initial value, so that their width is free. All of them are listed in
+``docs/results/departures.md``.
 
 ``scope="all"`` is the paper's ``A``, whose cost grows with the number of nodes. ``near`` approximates it
 at a cost that does not: exact degrees, the links of a node to its latest partner and from nodes whose
@@ -41,8 +42,8 @@ import torch
 from torch import Tensor, nn
 
 from contig.errors import ConfigError
-from contig.history import History
-from contig.layers import Elapsed, GatedODE, SplitLinear, TimeEncoding
+from contig.history import History, TimeScale
+from contig.layers import Elapsed, GatedODE, LogTimeEncoding, SplitLinear, TimeEncoding
 from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
@@ -53,6 +54,7 @@ from contig.models.state import NodeState
 from contig.options import option
 
 Scope = Literal["near", "pair", "batch", "all"]
+Clock = Literal["log", "linear", "raw"]
 Part = Literal["transform", "update", "adaptive", "latest", "neighbor", "inherent"]
 
 
@@ -81,8 +83,13 @@ class ConTIGOptions:
     query_time: Literal["zero", "absolute"] = option(
         "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not generalize"
     )
-    time_encoding: Literal["log", "linear"] = option(
-        "log", "encode the logarithm of an interval, or the interval itself as the paper does"
+    time_encoding: Clock = option(
+        "log",
+        "what is encoded: log (the logarithm of an interval), linear (the interval, in units of the training "
+        "events), raw (the interval in the stream's own unit, as in the paper)",
+    )
+    frequencies: Literal["log", "direct"] = option(
+        "log", "train the logarithms of the time encoding's frequencies, or the frequencies as in the paper"
     )
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim), as the paper does")
     activity: bool = option(False, "use one coordinate of the embedding for log(1 + number of past events)")
@@ -90,6 +97,17 @@ class ConTIGOptions:
     without: tuple[Part, ...] = option(
         (), "parts to leave out (the paper's ablations), for instance transform"
     )
+
+
+def _clock(o: ConTIGOptions, scale: TimeScale) -> tuple[Elapsed, TimeEncoding]:
+    """Return the unit of intervals and their encoding; that of ``raw`` starts as in the code of TGAT."""
+    scaled, direct = o.scaled_time, o.frequencies == "direct"
+    if o.time_encoding == "log":
+        return Elapsed(scale), LogTimeEncoding(o.time_dim, scaled=scaled, direct=direct)
+    if o.time_encoding == "linear":
+        return Elapsed(scale, percent=95), TimeEncoding(o.time_dim, scaled=scaled, direct=direct)
+    plain = TimeScale(start=scale.start)  # its unit is 1
+    return Elapsed(plain), TimeEncoding(o.time_dim, slowest=1e-9, scaled=scaled, direct=direct)
 
 
 class ConTIG(AttentiveMemory):
@@ -104,10 +122,8 @@ class ConTIG(AttentiveMemory):
             raise ConfigError(
                 "dim=1: activity=true takes one coordinate of the embedding; use dim=2 or more."
             )
-        super().__init__(o.dim, o.time_dim, data, scaled_time=o.scaled_time)
-        if o.time_encoding == "linear":
-            self.elapsed = Elapsed(data.time_scale, percent=95)
-            self.phi = TimeEncoding(o.time_dim, scaled=o.scaled_time)
+        super().__init__(o.dim, o.time_dim, data)
+        self.elapsed, self.phi = _clock(o, data.time_scale)
         self.neighbors = o.neighbors
         self.encoder = SplitLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         dropped: tuple[Factor, ...] = tuple(f for f in ("latest", "neighbor", "inherent") if f in o.without)

@@ -17,12 +17,12 @@ class EventModel(Model):
 
     fixed_shapes: bool = True  # a promise to contig.streaming.capture
 
-    def __init__(self, dim: int, time_dim: int, data: DataShape, *, scaled_time: bool = False) -> None:
+    def __init__(self, dim: int, time_dim: int, data: DataShape) -> None:
         super().__init__()
         self.dim, self.edge_width = dim, data.edge_width
         self.node_width = 0 if data.node_features is None else data.node_features.shape[1]
         self.elapsed = Elapsed(data.time_scale)
-        self.phi: TimeEncoding = LogTimeEncoding(time_dim, scaled=scaled_time)
+        self.phi: TimeEncoding = LogTimeEncoding(time_dim)
         self.decoder = PairDecoder(dim)
         self.node_features: Tensor | None
         self.register_buffer("node_features", data.node_features, persistent=False)
