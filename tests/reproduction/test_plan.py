@@ -38,7 +38,11 @@ def test_a_run_gets_the_evaluations_of_every_item(tmp_path: Path) -> None:
         for job in plan.trainings
     }
     both = ["recommend", "intervals"]
-    assert tasks == {"contig": ["classify-5", *both], "tgn": ["classify-5", *both], "edgebank": both}
+    assert tasks == {
+        "contig": ["classify-seeds=5", *both],
+        "tgn": ["classify-seeds=5", *both],
+        "edgebank": both,
+    }
 
 
 def test_a_run_is_evaluated_whichever_item_trains_it(tmp_path: Path) -> None:

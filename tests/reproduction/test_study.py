@@ -47,6 +47,24 @@ def test_the_papers_model_has_a_recipe_even_if_it_is_not_chosen(tmp_path: Path) 
     assert [recipe.model for recipe in found.recipes(found.datasets[0], found.models)] == ["recency"]
 
 
+def test_variants_of_the_papers_model_are_recipes_of_their_own(tmp_path: Path) -> None:
+    """What the paper does not have never becomes the paper's model."""
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    variants = {"activity": {"activity": True}, "slow": {"lr": 0.125, "dim": 77}}
+    content = {"data": "mooc", "settings": {"lr": 0.25}, "variants": variants}
+    (folder / "mooc.json").write_text(json.dumps(content))
+    found = study(tmp_path, ("contig", "tgn"))
+    mooc, collegemsg = found.datasets
+    configs = {r.variant: r.config(0) for r in found.recipes(mooc, ["contig"])}
+    assert list(configs) == ["as given", "activity", "slow"]
+    assert [one.model_options.activity for one in configs.values()] == [False, True, False]
+    assert [one.train.lr for one in configs.values()] == [0.25, 0.25, 0.125]
+    assert {one.model_options.dim for one in configs.values()} == {8}  # the scale overrides the file
+    assert found.base_recipe(mooc).config(0) == configs["as given"]
+    assert [r.variant for r in found.recipes(collegemsg, ["contig"])] == ["as given"]
+
+
 def test_every_seed_of_a_model_and_one_of_a_heuristic(tmp_path: Path) -> None:
     found = study(tmp_path, ("tgn", "recency"))
     jobs = found.jobs(found.recipes(found.datasets[0], found.models))

@@ -13,6 +13,7 @@ from contig.data.read_options import ReadOptions
 from contig.experiments.jobs import Failure, Job, plan
 from contig.experiments.lineups import WINDOW, lineup, span_of_test
 from contig.experiments.rows import Row, collect, write_csv
+from contig.experiments.training_settings import settings_notes
 from contig.files import write_json, write_text
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class Comparison:
         ]
         if any(row.recipe.variant == WINDOW for row in self.finished):
             notes.append(f"{WINDOW}: only the last {self._window()} count, the duration of the test period.")
-        return [*notes, f"Speed and memory: {self._machine()}."]
+        settings = settings_notes((self.name, row.recipe) for row in self.finished)
+        return [*notes, *settings, f"Speed and memory: {self._machine()}."]
 
     def _statistic(self) -> str:
         if self.seeds == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from contig.experiments.jobs import Job, runs_in
 from contig.experiments.jobs import plan as plan_jobs
 from contig.experiments.lineups import lineup
-from contig.experiments.recipes import Recipe, find_recipe
+from contig.experiments.recipes import PLAIN, Recipe, find_recipe, find_variants
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.paper import MODEL
 from contig.reproduction.scales import FULL, Scale
@@ -40,12 +40,12 @@ class Study:
         return found
 
     def recipes(self, dataset: StudyDataset, models: Sequence[str]) -> list[Recipe]:
-        """Return the recipes of some models on a dataset; a heuristic with variants has several."""
+        """Return the recipes of some models on a dataset; one with variants has several."""
         return [recipe for recipe in self._recipes[dataset.name] if recipe.model in models]
 
     def base_recipe(self, dataset: StudyDataset) -> Recipe:
-        """Return the recipe of the paper's model on a dataset."""
-        [base] = self.recipes(dataset, [MODEL])
+        """Return the recipe of the paper's model on a dataset, without what is not the paper's."""
+        [base] = [one for one in self.recipes(dataset, [MODEL]) if one.variant == PLAIN]
         return base
 
     def jobs(self, recipes: Sequence[Recipe], seeds: int | None = None) -> list[Job]:
@@ -59,7 +59,8 @@ class Study:
     def _lineup(self, dataset: StudyDataset) -> list[Recipe]:
         """Choose every model's settings: those of its file in ``configs``, else its defaults.
 
-        The paper's model is always among them: some items are about it alone.
+        The paper's model is always among them: some items are about it alone. The variants of its file, which
+        have what the paper's model has not, follow it.
         """
         models = list(dict.fromkeys([*self.models, MODEL]))
         known = {name for model in models for name in _option_names(model)}
@@ -68,7 +69,17 @@ class Study:
             recipe = find_recipe(self.configs, dataset.name, model)
             own = {} if recipe is None else recipe.settings
             settings |= {f"{model}.{key}": x for key, x in own.items() if key not in self.scale.settings}
-        return lineup(dataset.data, dataset.stream, models, settings, dataset.reading)
+        recipes = lineup(dataset.data, dataset.stream, models, settings, dataset.reading)
+        return [one for recipe in recipes for one in (recipe, *self._variants(dataset, recipe))]
+
+    def _variants(self, dataset: StudyDataset, recipe: Recipe) -> list[Recipe]:
+        if recipe.model != MODEL:
+            return []
+        variants = []
+        for one in find_variants(self.configs, dataset.name, MODEL):
+            own = {key: x for key, x in one.settings.items() if key not in self.scale.settings}
+            variants.append(replace(recipe, settings={**recipe.settings, **own}, variant=one.variant))
+        return variants
 
 
 def _option_names(model: str) -> set[str]:

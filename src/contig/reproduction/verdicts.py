@@ -17,7 +17,7 @@ class Verdict(StrEnum):
     ONLY_HERE = "holds only here"  # the paper's own numbers do not support it
     NEITHER = "holds in neither"
     PARTLY = "partly holds"
-    OPEN = "inconclusive"
+    OPEN = "within the spread"
     ONE_SEED = "one seed only"  # without a standard deviation nothing is judged
     FAILS = "does not hold"
 

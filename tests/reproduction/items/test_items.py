@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,13 @@ from support.studies import fill, planned, small_stream, table_of
 
 from contig.data import datasets, storage
 from contig.errors import ConfigError
+from contig.experiments.rows import Spread
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items import ITEMS, NAMES, choose_items
 from contig.reproduction.plan import Plan
+from contig.reproduction.tables.numbers import Value
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +94,45 @@ def test_only_saved_results_are_read(plan: Plan, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.setattr(place, name, lambda *_, **__: pytest.fail("not a saved result"))
     assert repr(plan.tables()) == repr(before)
+
+
+@pytest.fixture(scope="module")
+def with_activity(tmp_path_factory: pytest.TempPathFactory) -> Plan:
+    """A study with the project's own recipe of mooc."""
+    folder = tmp_path_factory.mktemp("activity")
+    return fill(planned(folder, "table2 table3 table4 fig3 fig5", configs=ROOT / "configs"))
+
+
+@pytest.mark.parametrize("name", ["table2", "table3", "fig3"])
+def test_activity_is_a_row_of_its_own_that_no_claim_is_judged_by(name: str, with_activity: Plan) -> None:
+    item, table = with_activity.study.item(name), table_of(with_activity, name)
+    lines = [line for grid in table.measured for line in grid.lines if line.label == "contig, activity"]
+    assert lines
+    assert all(
+        line.variant and value.paper.mean != value.paper.mean for line in lines for value in line.values
+    )
+    best = tuple(Value(Spread(200.0, 0.0), seeds=3) for _ in lines[0].values)  # better than anything else
+    grids = tuple(
+        replace(g, lines=tuple(x._replace(values=best) if x in lines else x for x in g.lines))
+        for g in table.grids
+    )
+    assert list(item.claims(replace(table, grids=grids))) == list(item.claims(table))
+
+
+@pytest.mark.parametrize("name", ["table4", "fig5"])
+def test_ablations_and_options_are_of_the_model_without_activity(name: str, with_activity: Plan) -> None:
+    jobs = [job for group in with_activity.groups[name] for job in group.jobs]
+    assert jobs
+    assert not any(job.recipe.config(0).model_options.activity for job in jobs)
+
+
+def test_a_table_names_depth_and_training_of_every_model(with_activity: Plan) -> None:
+    notes = table_of(with_activity, "table2").notes
+    [contig] = [note for note in notes if note.startswith("contig: ")]
+    assert contig == "contig: 1 layer, 15 neighbors, lr 0.0003, at most 50 epochs, patience 10."
+    [tgn] = [note for note in notes if note.startswith("tgn: ")]
+    assert "on wikipedia: 1 layer, 10 neighbors, lr 0.0003, " in tgn
+    assert "on mooc: 1 layer, 10 neighbors, lr 0.0001, " in tgn
+    assert not any(note.startswith("edgebank: ") for note in notes)
+    for item in with_activity.study.items:
+        assert any("docs/results/departures.md" in note for note in table_of(with_activity, item.name).notes)

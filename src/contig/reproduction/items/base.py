@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job
+from contig.experiments.recipes import PLAIN, Recipe
+from contig.experiments.training_settings import settings_notes
 from contig.reproduction.claims import Claim
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.paper import paper, published_datasets
@@ -93,8 +95,13 @@ class Item(ABC):
         grids = tuple(grid for grid in self.grids(groups) if grid.lines)
         empty = () if grids else (NO_RESULTS,)
         source = f"Source: {paper()[self.name]['source']} of the paper."
-        notes = (*empty, *self.notes(study, groups), source)
+        notes = (*empty, *self.notes(study, groups), *settings_notes(self.own_recipes(groups)), source)
         return Table(self.name, self.title, grids, notes, study.scale.warning)
+
+    def own_recipes(self, groups: Sequence[Group]) -> Iterator[tuple[str, Recipe]]:
+        """Yield the recipes of its models as they are, without variants, with the names of their datasets."""
+        for group in groups:
+            yield from ((group.dataset, job.recipe) for job in group.jobs if job.recipe.variant == PLAIN)
 
     def figure(self, table: Table, facts: Sequence[str] | None = None) -> Figure | None:
         """Draw a table, with a heading of its title and ``facts`` where facts are given."""

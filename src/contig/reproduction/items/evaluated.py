@@ -24,9 +24,13 @@ R = TypeVar("R", bound=TaskResult)
 class ModelResults(NamedTuple, Generic[R]):
     """The evaluations of one model, a result for each seed."""
 
-    label: str
     model: str
+    variant: str  # empty for the model itself
     results: list[R]
+
+    @property
+    def label(self) -> str:
+        return f"{self.model}, {self.variant}" if self.variant else self.model
 
     @property
     def heuristic(self) -> bool:
@@ -51,7 +55,7 @@ def finished(evaluations: Sequence[Evaluation], kind: type[R]) -> list[ModelResu
                 raise RunError(f"{one.file} is the result of another task; delete it to evaluate again.")
             groups.setdefault((one.job.recipe.model, one.job.recipe.variant), []).append(result)
     return [
-        ModelResults(model if variant == PLAIN else f"{model}, {variant}", model, results)
+        ModelResults(model, "" if variant == PLAIN else variant, results)
         for (model, variant), results in groups.items()
     ]
 

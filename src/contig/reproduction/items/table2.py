@@ -79,7 +79,8 @@ def _lines(dataset: str, rows: Sequence[Row], section: str) -> Iterator[Line]:
         if section == "inductive" and not model_class(model).inductive:
             continue
         values = tuple(_value(dataset, row, section, metric) for metric in METRICS.values())
-        yield Line(row.label, values, section, heuristic=not row.learns)
+        variant = row.recipe.variant != PLAIN
+        yield Line(row.label, values, section, heuristic=not row.learns, variant=variant)
 
 
 def _value(dataset: str, row: Row, section: str, metric: str) -> Value:

@@ -58,10 +58,12 @@ class Table3(EvaluatedItem):
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         found = _results(groups)
-        labels = dict.fromkeys((one.label, one.model) for some in found.values() for one in some)
+        labels = dict.fromkeys((one.label, one.variant) for some in found.values() for one in some)
         lines = [
-            Line(label, tuple(_value(some, label, model, name) for name, some in found.items()))
-            for label, model in labels
+            Line(
+                label, tuple(_value(some, label, name) for name, some in found.items()), variant=bool(variant)
+            )
+            for label, variant in labels
         ]
         yield Grid("labeled datasets", "model", tuple(found), tuple(lines), rank=True)
 
@@ -94,8 +96,8 @@ def _results(groups: Sequence[Group]) -> Results:
     return {dataset: some for dataset, some in found.items() if some}
 
 
-def _value(some: Sequence[ModelResults[ClassifyResult]], label: str, model: str, dataset: str) -> Value:
-    theirs = published("table3", "auc", model, dataset)
+def _value(some: Sequence[ModelResults[ClassifyResult]], label: str, dataset: str) -> Value:
+    theirs = published("table3", "auc", label, dataset)  # none for a variant
     ours = [one for one in some if one.label == label]
     return ours[0].value(lambda result: result.transductive.auc, theirs) if ours else Value(paper=theirs)
 
