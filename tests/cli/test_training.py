@@ -39,7 +39,7 @@ def test_train_json_is_the_metrics(visits: Path) -> None:
     assert printed == RunFolder("runs/visits-contig-9").metrics().as_dict()
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     heuristic = fit(stream, "edgebank", out="heuristic", show=False, batch_size=TINY["batch_size"])
-    assert set(answer.json["heuristics"]) == {"recency", "edgebank", "popularity"}
+    assert set(answer.json["heuristics"]) == {"recency", "edgebank", "popularity", "transition"}
     for selection in ("transductive", "inductive", "inductive_dyglib", "protocol"):
         found = answer.json["heuristics"]["edgebank"][selection]
         assert found == heuristic.metrics.as_dict()[selection]

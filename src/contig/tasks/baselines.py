@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from contig.tasks.results import TaskResult
 from contig.tasks.task import Task
 
-HEURISTICS = ("recency", "edgebank", "popularity")  # those tested next to every learned model
+HEURISTICS = ("recency", "edgebank", "popularity", "transition")  # those tested next to every learned model
 
 
 class Loss(NamedTuple):
