@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from contig.history import History, Neighbors, TimeScale
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
-    from contig.runs.answers import Recommendation, Scores, Trajectory
+    from contig.runs.answers import Recommendation, RecommendationList, Scores, SimilarNode, Trajectory
     from contig.runs.run import Run
     from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
     from contig.tasks.context import EvaluationContext, read_test_events
@@ -58,10 +58,12 @@ _HOME = {
     "Protocol": "tasks",
     "ReadOptions": "data.read_options",
     "Recommendation": "runs.answers",
+    "RecommendationList": "runs.answers",
     "ResultTable": "tasks",
     "Run": "runs.run",
     "RunError": "errors",
     "Scores": "runs.answers",
+    "SimilarNode": "runs.answers",
     "Split": "data.splits",
     "Task": "tasks",
     "TaskResult": "tasks",
@@ -102,10 +104,12 @@ __all__ = [
     "Protocol",
     "ReadOptions",
     "Recommendation",
+    "RecommendationList",
     "ResultTable",
     "Run",
     "RunError",
     "Scores",
+    "SimilarNode",
     "Split",
     "Task",
     "TaskResult",

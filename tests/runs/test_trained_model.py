@@ -16,10 +16,12 @@ from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError
 from contig.history import History
 from contig.models import EventBatch, NodeState
-from contig.runs import trained_model
+from contig.runs import recommending, trained_model
+from contig.runs.recommending import best
 from contig.runs.run import Run
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.walker import replay
+from contig.tasks.ranking import best_first
 from contig.training.fit import fit
 
 MAY = 1_714_521_600  # midnight before 1 May 2024, UTC
@@ -157,6 +159,7 @@ def test_ascending_times_observe_every_event_once(run: Run, monkeypatch: pytest.
 def test_queries_in_parts_give_the_same_answers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, best = run.embed(), run.recommend(run.stream.ids.labels[3].item())
     monkeypatch.setattr(trained_model, "QUERIES_AT_ONCE", 5)
+    monkeypatch.setattr(recommending, "CANDIDATES_AT_ONCE", 5)
     np.testing.assert_allclose(run.embed(), whole, rtol=1e-4, atol=1e-6)
     again = run.recommend(run.stream.ids.labels[3].item())
     assert [one.score for one in again] == pytest.approx([one.score for one in best], rel=1e-4)
@@ -312,6 +315,88 @@ def test_a_node_is_not_recommended_to_itself(tmp_path: Path) -> None:
     stream = EventStream.from_arrays(rng.integers(0, 9, 200), rng.integers(0, 9, 200), np.arange(200))
     run = fit(stream, out=tmp_path / "run", epochs=1, show=False, **TINY)
     assert sorted(one.node for one in run.recommend(4, k=99)) == [0, 1, 2, 3, 5, 6, 7, 8]
+
+
+@pytest.mark.parametrize("at", [None, 50.0])
+def test_many_lists_are_those_of_single_nodes(at: float | None, text_id_run: Run) -> None:
+    nodes = ["n3", "n99", "n12", "n0", "n3"]
+    for options in (
+        {},
+        {"exclude_seen": True},
+        {"candidates": ["n16", "n10", "n13"]},
+        {"exclude_seen": True, "candidates": ["n16", "n10", "n13"], "k": 2},
+    ):
+        together = text_id_run.recommend(nodes, at, **options)
+        assert [one.node for one in together] == nodes
+        for many in together:
+            single = text_id_run.recommend(many.node, at, **options)
+            assert [one.node for one in many] == [one.node for one in single]
+            assert [one.score for one in many] == pytest.approx([one.score for one in single], rel=1e-4)
+
+
+def test_what_was_met_before_is_left_out(text_id_run: Run) -> None:
+    stream, when = text_id_run.stream, 50.0
+    labels = stream.ids.labels.tolist()
+    events = zip(stream.src, stream.dst, stream.t, strict=True)
+    past = [(labels[s], labels[d]) for s, d, t in events if t < when]
+    for node in ("n3", "n12"):
+        met = {d for s, d in past if s == node}
+        everything = [one.node for one in text_id_run.recommend(node, when, 99)]
+        new = [one.node for one in text_id_run.recommend(node, when, 99, exclude_seen=True)]
+        assert met
+        assert new == [one for one in everything if one not in met]
+
+
+def test_sources_are_recommended_to_destinations(text_id_run: Run) -> None:
+    found = text_id_run.recommend("n12", side="dst", k=99)
+    sources = sorted({str(text_id_run.stream.ids.labels[s]) for s in text_id_run.stream.src})
+    expected = dict(zip(sources, text_id_run.score(sources, "n12").score, strict=True))
+    assert sorted(str(one.node) for one in found) == sources
+    assert [one.score for one in found] == pytest.approx([expected[str(one.node)] for one in found], rel=1e-4)
+    assert [one.score for one in found] == pytest.approx(sorted(expected.values(), reverse=True), rel=1e-4)
+
+
+def test_a_node_without_events_is_marked_as_a_cold_start(tmp_path: Path) -> None:
+    """It does not matter whether it has events later."""
+    src, dst = np.array([0, 1] * 30 + [2] * 60), np.array([11, 10, 11, 12, 11] * 24)
+    stream = EventStream.from_arrays(src, dst, np.arange(120), bipartite=True)
+    run = fit(stream, out=tmp_path / "run", epochs=1, show=False, holdout="paper", **TINY)
+    for node in (2, 99):
+        found = run.recommend(node, at=20, k=2)
+        assert found == [(11, 12.0, None), (10, 4.0, None)]
+        assert (found.node, found.at, found.last_event, found.cold_start) == (node, 20, 19, True)
+    assert not run.recommend(0, at=20).cold_start
+    assert run.recommend(0, at=0).last_event is None
+
+
+def test_the_nearest_nodes_have_the_smallest_angles(text_id_run: Run) -> None:
+    ids, vectors = text_id_run.stream.ids, text_id_run.embed(at=50.0).astype(float)
+    assert ids.is_dst is not None
+    row = ids.find("n3", "src")
+    past = text_id_run.stream.t < 50.0
+    others = set(text_id_run.stream.src[past].tolist()) - {row}
+    cosine = {
+        str(ids.labels[i]): vectors[i]
+        @ vectors[row]
+        / np.linalg.norm(vectors[i])
+        / np.linalg.norm(vectors[row])
+        for i in others
+    }
+    found = text_id_run.nearest("n3", k=4, at=50.0)
+    best = sorted(cosine, key=lambda name: -cosine[name])[:4]
+    assert [one.similarity for one in found] == pytest.approx([cosine[name] for name in best], rel=1e-4)
+    assert [one.similarity for one in found] == pytest.approx(
+        [cosine[str(one.node)] for one in found], rel=1e-4
+    )
+
+
+@pytest.mark.parametrize("resolution", [0.0, 1e-5, 0.3])
+def test_the_best_are_the_first_of_all_in_order(resolution: float) -> None:
+    scores = torch.from_numpy(np.random.default_rng(1).integers(-9, 9, 200) / 3)
+    for k in (1, 7, 199, 200, 999):
+        places, values = best(scores, k, resolution)
+        assert places.tolist() == best_first(scores, resolution)[:k].tolist()
+        assert torch.equal(values, scores[places])
 
 
 def test_a_heuristic_recommends_by_its_score(tmp_path: Path) -> None:

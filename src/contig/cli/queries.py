@@ -16,11 +16,12 @@ from contig.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from contig.data.events import EventStream
     from contig.data.ids import Side
-    from contig.runs.answers import Trajectory
+    from contig.runs.answers import RecommendationList, Trajectory
     from contig.tasks.recommend import AsOf
 
 app = typer.Typer()
@@ -95,13 +96,18 @@ def _parse_ids(stream: EventStream, nodes: str | None, side: Side | None) -> lis
             return None
         on_side: list[int | str] = labels[is_dst == (side == "dst")].tolist()
         return on_side
+    return _read_ids("--nodes", nodes)
+
+
+def _read_ids(option: str, given: str) -> list[int | str]:
+    """Read comma-separated ids, or a file with one id per line."""
     try:
-        text = Path(nodes).read_text("utf-8").splitlines() if Path(nodes).is_file() else nodes.split(",")
+        text = Path(given).read_text("utf-8").splitlines() if Path(given).is_file() else given.split(",")
     except (OSError, ValueError) as error:
-        raise ConfigError(f"--nodes {nodes}: the file cannot be read ({error}).") from None
+        raise ConfigError(f"{option} {given}: the file cannot be read ({error}).") from None
     ids: list[int | str] = [name for line in text if (name := line.strip())]
     if not ids:
-        raise ConfigError(f"--nodes {nodes}: no ids found; give comma-separated ids, or a file of ids.")
+        raise ConfigError(f"{option} {given}: no ids found; give comma-separated ids, or a file of ids.")
     return ids
 
 
@@ -192,36 +198,133 @@ def _parse_as_of(given: str) -> AsOf:
     epilog=console.examples(
         ("contig recommend runs/first --node ann", "the next destinations"),
         ("contig recommend runs/first --node ann --at 2024-05-01", "at an earlier time"),
-        ("contig recommend runs/first --node ann --json", "for programs"),
+        ("contig recommend runs/first --node ann --exclude-seen", "new ones only"),
+        ("contig recommend runs/first --nodes ids.txt --out lists.parquet", "many sources"),
+        ("contig recommend runs/first --out lists.parquet", "every source"),
+        ("contig recommend runs/first --node tea --side dst --json", "sources for a destination"),
     ),
 )
 def recommend(
     run: Folder,
-    node: Node,
+    node: Annotated[
+        str | None, typer.Option("--node", metavar="ID", show_default=False, help="The id of one node.")
+    ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--nodes",
+            metavar="FILE|IDS",
+            show_default="every node on its side",
+            help="Comma-separated ids, or a file of ids, one per line; needs --out.",
+        ),
+    ] = None,
     at: At = None,
-    k: Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="How many destinations.")] = 10,
+    k: Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="Length of a list.")] = 10,
+    exclude_seen: Annotated[
+        bool, typer.Option("--exclude-seen", help="Leave out what the node has met before.")
+    ] = False,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            "--candidates",
+            metavar="FILE|IDS",
+            show_default="all destinations so far",
+            help="What may be recommended: comma-separated ids, or a file of ids.",
+        ),
+    ] = None,
+    side: Annotated[
+        str,
+        typer.Option("--side", metavar="src|dst", help="dst: recommend sources to destinations."),
+    ] = "src",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="A .parquet, .csv or .arrow file for the lists."),
+    ] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """List the destinations that a source is most likely to meet at a time, best first."""
+    """List the destinations that sources are most likely to meet at a time, best first.
+
+    A source without events before that time gets the most popular destinations, marked as a cold start.
+    """
+    if node is not None and nodes is not None:
+        raise ConfigError("Specify --node for one node or --nodes for many, not both.")
+    if node is None and out is None:
+        raise ConfigError("Specify --node for one node, or --out FILE for the lists of many.")
+    outputs.check_file("--out", out, *outputs.TABLES)
+    on = _parse_side(side) or "src"
     opened = open_run(run, device)
     time = _parse_time("--at", at, opened.stream)
-    with console.status("scoring every destination"):
-        found = opened.recommend(node, time, k)
-    if not found:
-        when = "there is no other destination" if at is None else "there is no event before this time"
-        console.notice(f"{'' if at is None else f'--at {at}: '}nothing to recommend, {when}")
-    if json:
-        rows = [one._asdict() for one in found]
-        console.print_json({"node": node, "at": time, "recommendations": rows})
+    among = None if candidates is None else _read_ids("--candidates", candidates)
+    many = [node] if node is not None else _nodes_to_serve(opened.stream, nodes, on)
+    with console.status("scoring every candidate"):
+        lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
+    _note_cold_starts(lists, at)
+    if out is not None:
+        with outputs.writing(out, f"{len(lists):,} lists"):
+            outputs.write_table(out, _list_table(lists))
+    elif json:
+        rows = [one._asdict() for one in lists[0]]
+        about = {"node": node, "at": time, "last_event": lists[0].last_event}
+        console.print_json({**about, "cold_start": lists[0].cold_start, "recommendations": rows})
+    elif lists[0]:
+        _print_list(lists[0])
+
+
+def _nodes_to_serve(stream: EventStream, given: str | None, side: Side) -> list[int | str]:
+    if given is not None:
+        return _read_ids("--nodes", given)
+    import numpy as np
+
+    found: list[int | str] = stream.ids.labels[
+        np.unique(stream.src if side == "src" else stream.dst)
+    ].tolist()
+    return found
+
+
+def _note_cold_starts(lists: list[RecommendationList], at: str | None) -> None:
+    when = "" if at is None else f"--at {at}: "
+    if lists[0].last_event is None:
+        console.notice(f"{when}nothing to recommend, there is no event before this time")
         return
-    if not found:
-        return
-    table = console.new_table("rank", "node", "probability" if opened.model.learns else "score")
+    if empty := sum(not one for one in lists):
+        console.notice(
+            f"{when}nothing to recommend to {empty:,} of {len(lists):,} nodes: no candidate is left"
+        )
+    cold = [one.node for one in lists if one.cold_start]
+    if cold:
+        shown = ", ".join(map(str, cold[:3])) + (", ..." if len(cold) > 3 else "")
+        console.notice(
+            f"{when}no events of {shown} ({len(cold):,} of {len(lists):,} nodes) are known; cold start: the "
+            "most popular candidates, scored by their number of events"
+        )
+
+
+def _print_list(found: RecommendationList) -> None:
+    table = console.new_table("rank", "node", "score" if found[0].probability is None else "probability")
     for rank, one in enumerate(found, 1):
         value = one.score if one.probability is None else one.probability
         table.add_row(str(rank), console.plain(one.node), f"{value:.3f}")
     console.out().print(table)
+
+
+def _list_table(lists: list[RecommendationList]) -> pa.Table:
+    """Return one row per recommendation."""
+    import pyarrow as pa
+
+    rows = [(of, rank, one) for of in lists for rank, one in enumerate(of, 1)]
+    return pa.table(
+        {
+            "node": [of.node for of, _, _ in rows],
+            "rank": [rank for _, rank, _ in rows],
+            "recommended": [one.node for _, _, one in rows],
+            "score": [one.score for _, _, one in rows],
+            "probability": pa.array([one.probability for _, _, one in rows], pa.float64()),
+            "cold_start": [of.cold_start for of, _, _ in rows],
+            "at": [of.at for of, _, _ in rows],
+            "last_event": [of.last_event for of, _, _ in rows],
+        }
+    )
 
 
 # --- trajectory --------------------------------------------------------------------------------------

@@ -43,9 +43,7 @@ class NodeIds:
 
         ``side`` is needed only if a bipartite stream has the label on both sides.
         """
-        if isinstance(label, bool) or not isinstance(label, str | int | np.integer):
-            raise DataError(f"{label!r} is not a node id; ids are whole numbers or text.")
-        label = label if isinstance(label, str) else int(label)
+        label = _checked(label)
         found = {
             s: i
             for s in ("src", "dst")
@@ -62,6 +60,11 @@ class NodeIds:
             where = f" on the {side} side" if side and self.bipartite else ""
             raise DataError(f"Node {label!r} is not in this stream{where}; its ids look like {example}.")
         return next(iter(found.values()))
+
+    def has(self, label: int | str) -> bool:
+        """Return whether the stream has a node with this id, on either side."""
+        label = _checked(label)
+        return any(self._lookup(label, dst) is not None for dst in (False, True))
 
     def find_rows(self, column: Ints | TextIds, side: Side | None, place: Callable[[int], str]) -> Ints:
         """Return the internal ids of a whole column; an error names the place of the first unknown id."""
@@ -135,6 +138,12 @@ def number_nodes(
     src_ranks, dst_ranks, names = _rank(_as_text(src), _as_text(dst))
     ids, src_ids, dst_ids = _number(src_ranks, dst_ranks, bipartite)
     return NodeIds(frozen(names[ids.labels]), ids.is_dst), src_ids, dst_ids
+
+
+def _checked(label: int | str) -> int | str:
+    if isinstance(label, bool) or not isinstance(label, str | int | np.integer):
+        raise DataError(f"{label!r} is not a node id; ids are whole numbers or text.")
+    return label if isinstance(label, str) else int(label)
 
 
 def _distinct(column: Ints | TextIds) -> tuple[list[int | str], Ints]:

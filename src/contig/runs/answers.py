@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,15 +16,43 @@ if TYPE_CHECKING:
 
 
 class Recommendation(NamedTuple):
-    """A destination, by the user's id, and its score.
+    """A candidate, by the user's id, and its score.
 
     ``score`` is the logit of a learned model, or the score of a heuristic. ``probability`` is that of the
-    logit: of being the true destination rather than a random one. A heuristic has none.
+    logit: of being the true destination rather than a random one. A heuristic and a cold start have none.
     """
 
     node: int | str
     score: float
     probability: float | None
+
+
+class RecommendationList(list[Recommendation]):
+    """The recommendations for one node, best first.
+
+    ``node`` is the user's id, ``at`` the time they are for and ``last_event`` that of the last event they
+    know, None if there is none. ``cold_start`` marks a node without events before that time: its list holds
+    the candidates with the most events, scored by their number.
+    """
+
+    def __init__(
+        self,
+        found: Iterable[Recommendation],
+        *,
+        node: int | str,
+        at: float,
+        last_event: float | None,
+        cold_start: bool,
+    ) -> None:
+        super().__init__(found)
+        self.node, self.at, self.last_event, self.cold_start = node, at, last_event, cold_start
+
+
+class SimilarNode(NamedTuple):
+    """A node, by the user's id, and the cosine similarity of its embedding."""
+
+    node: int | str
+    similarity: float
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, get_args, overload
 
 import numpy as np
 import torch
@@ -21,10 +21,10 @@ from contig.errors import ConfigError, DataError, unknown
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
-from contig.runs.answers import Recommendation, Scores, Trajectory
+from contig.runs.answers import RecommendationList, Scores, SimilarNode, Trajectory
+from contig.runs.recommending import Recommender, best
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
 from contig.streaming.playback import Playback
-from contig.tasks.ranking import best_first
 from contig.tasks.recommend import AsOf
 
 QUERIES_AT_ONCE = 4096  # bounds the memory of embedding a whole graph
@@ -59,25 +59,113 @@ class TrainedModel:
         time = self._time(at)
         return self._embed(self.state_at(time), torch.from_numpy(rows), time)
 
-    def recommend(self, node: int | str, at: TimeLike | None = None, k: int = 10) -> list[Recommendation]:
+    @overload
+    def recommend(  # type: ignore[overload-overlap]  # text is a sequence of text, too
+        self,
+        nodes: int | str,
+        at: TimeLike | None = ...,
+        k: int = ...,
+        *,
+        exclude_seen: bool = ...,
+        candidates: Sequence[int | str] | None = ...,
+        side: Side = ...,
+    ) -> RecommendationList: ...
+    @overload
+    def recommend(
+        self,
+        nodes: Sequence[int | str] | NDArray[Any],
+        at: TimeLike | None = ...,
+        k: int = ...,
+        *,
+        exclude_seen: bool = ...,
+        candidates: Sequence[int | str] | None = ...,
+        side: Side = ...,
+    ) -> list[RecommendationList]: ...
+
+    def recommend(
+        self,
+        nodes: int | str | Sequence[int | str] | NDArray[Any],
+        at: TimeLike | None = None,
+        k: int = 10,
+        *,
+        exclude_seen: bool = False,
+        candidates: Sequence[int | str] | None = None,
+        side: Side = "src",
+    ) -> RecommendationList | list[RecommendationList]:
         """Return the ``k`` destinations that a source is most likely to meet at a time, best first.
 
-        The candidates are the destinations of all events before that time.
+        Several sources get a list each. The candidates are the destinations of all events before that time,
+        or those given; ``exclude_seen`` leaves out those that the source has met. ``side="dst"`` recommends
+        sources to destinations. A node without events before that time gets the most popular candidates, and
+        its list is marked as ``cold_start``.
         """
-        if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-            raise ConfigError(f"k={k!r}: pass a whole number of at least 1.")
-        source = torch.from_numpy(self._rows([node], side="src")).to(self.history.device)
+        _check_k(k)
+        if side not in get_args(Side):
+            raise ConfigError(unknown("side", str(side), get_args(Side)))
+        one = isinstance(nodes, str) or not isinstance(nodes, Iterable)
+        names: list[int | str] = [nodes] if one else list(nodes)  # type: ignore[list-item, arg-type]
         time = self._time(at)
-        candidates = self._destinations_before(time)
-        candidates = candidates[candidates != source]
-        if not len(candidates):
-            return []
-        scores = self._scores(source, candidates, time)
-        best = best_first(scores, self.model.resolution)[:k]  # ties in the order of their ids
-        names = self.stream.ids.labels[candidates[best].cpu().numpy()].tolist()
-        top = scores[best].double()
-        likely = top.sigmoid().tolist() if self.model.learns else [None] * len(top)
-        return [Recommendation(*one) for one in zip(names, top.tolist(), likely, strict=True)]
+        past = self.stream[: int(self.history.events.count_before(time.reshape(1)))]
+        recommender = Recommender(self.model, self.state_at(time), self.history, past, time, side)
+        lists = self._lists(recommender, names, self._candidates(past, candidates, side), k, exclude_seen)
+        return lists[0] if one else lists
+
+    def _lists(
+        self,
+        recommender: Recommender,
+        names: list[int | str],
+        candidates: NDArray[np.int64],
+        k: int,
+        exclude_seen: bool,
+    ) -> list[RecommendationList]:
+        past, side = recommender.past, recommender.side
+        rows = np.array([self._row_or_new(name, side) for name in names], dtype=np.int64)
+        seen = np.zeros(self.stream.num_nodes, dtype=bool)
+        seen[past.src] = seen[past.dst] = True
+        known = (rows >= 0) & seen[rows]
+        found = recommender.lists(rows[known], candidates, k, exclude_seen)
+        at, last = recommender.time.item(), past.t[-1].item() if len(past) else None
+        return [
+            RecommendationList(
+                next(found) if warm else recommender.popular(candidates[candidates != row], k),
+                node=name,
+                at=at,
+                last_event=last,
+                cold_start=not warm,
+            )
+            for name, row, warm in zip(names, rows, known, strict=True)
+        ]
+
+    def _candidates(
+        self, past: EventStream, given: Sequence[int | str] | None, side: Side
+    ) -> NDArray[np.int64]:
+        if given is not None:
+            return np.unique(self._rows(given, "dst" if side == "src" else "src"))
+        return past.destinations if side == "src" else np.unique(past.src)
+
+    def _row_or_new(self, node: int | str, side: Side) -> int:
+        """Return the number of a node, -1 for one that no event has named; reject the other side's nodes."""
+        return self.stream.ids.find(node, side) if self.stream.ids.has(node) else -1
+
+    def nearest(
+        self, node: int | str, k: int = 10, at: TimeLike | None = None, side: Side | None = None
+    ) -> list[SimilarNode]:
+        """Return the ``k`` nodes with the most similar embeddings at a time, by cosine, best first.
+
+        They are on the same side as the node in a bipartite stream, and have events before that time.
+        """
+        _check_k(k)
+        time, row = self._time(at), int(self._rows([node], side)[0])
+        past = self.stream[: int(self.history.events.count_before(time.reshape(1)))]
+        others = np.setdiff1d(np.concatenate([past.src, past.dst]), [row])
+        if (is_dst := self.stream.ids.is_dst) is not None:
+            others = others[is_dst[others] == is_dst[row]]
+        nodes = torch.from_numpy(np.concatenate([[row], others]))
+        vectors = torch.from_numpy(self._embed(self.state_at(time), nodes, time)).double()
+        units = torch.nn.functional.normalize(vectors, dim=1)
+        chosen, values = best(units[1:] @ units[0], k, self.model.resolution)
+        names = self.stream.ids.labels[others[chosen]].tolist()
+        return [SimilarNode(*one) for one in zip(names, values.tolist(), strict=True)]
 
     def score(
         self,
@@ -189,19 +277,6 @@ class TrainedModel:
         embeddings: NDArray[np.float32] = torch.cat(parts).float().cpu().numpy()
         return embeddings
 
-    @torch.no_grad()
-    def _scores(self, source: Tensor, candidates: Tensor, time: Tensor) -> Tensor:
-        state = self.state_at(time)
-        parts = [
-            self.model.rank(state, self.history, source, part, time, time)[0]
-            for part in candidates.split(QUERIES_AT_ONCE)
-        ]
-        return torch.cat(parts)
-
-    def _destinations_before(self, time: Tensor) -> Tensor:
-        earlier = int(self.history.events.count_before(time.reshape(1)))
-        return torch.from_numpy(self.stream[:earlier].destinations).to(self.history.device)
-
     # -- ids and times ---------------------------------------------------------------------------
 
     def _rows(self, nodes: Sequence[int | str], side: Side | None = None) -> NDArray[np.int64]:
@@ -247,6 +322,11 @@ class TrainedModel:
         if numbers.ndim != 1 or not len(numbers) or np.any(np.diff(numbers) < 0):
             raise DataError("times must be a non-empty sequence in ascending order.")
         return numbers
+
+
+def _check_k(k: int) -> None:
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+        raise ConfigError(f"k={k!r}: pass a whole number of at least 1.")
 
 
 def _paired(src: Any, dst: Any) -> tuple[Array, Array]:
