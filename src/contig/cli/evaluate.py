@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 TASK_OPTIONS = "contig.task_options"  # where the context keeps them
+LONGEST_METAVAR = 24  # a longer list of choices would be broken within a word; the help text names them too
 
 
 @dataclass
@@ -69,7 +70,8 @@ def _metavar(kind: str) -> str:
     if kind.startswith("int"):
         return "N"
     choices = [part for part in kind.split(" | ") if part != "None"]
-    return "|".join(choices) if len(choices) > 1 else "VALUE"
+    listed = "|".join(choices)
+    return listed if len(choices) > 1 and len(listed) <= LONGEST_METAVAR else "VALUE"
 
 
 def known_tasks() -> list[type[Task[Any, Any]]]:
