@@ -198,6 +198,18 @@ def test_links_lead_somewhere() -> None:
         assert [t for t in targets if not ((ROOT / page).parent / t).exists()] == [], page
 
 
+RESULTS = sorted((ROOT / "docs" / "results").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.stem)
+def test_results_refer_to_the_ledger_of_departures(page: Path) -> None:
+    text = page.read_text("utf-8")
+    targets = [t for t in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if "://" not in t]
+    assert [t for t in targets if not (page.parent / t).exists()] == []
+    without_models = page.stem in ("data", "departures")
+    assert without_models or any(Path(t).name == "departures.md" for t in targets)
+
+
 def test_blocks_are_read_as_they_are_written() -> None:
     console_part = "```console\n$ make demo x=1\n$ contig a \\\n    --b\nrow  one\n...\n```\n"
     markdown = "a\n" + console_part + "\n```python\nprint(1)  # 1\n```\n"

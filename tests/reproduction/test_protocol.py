@@ -26,8 +26,11 @@ def test_differences(tmp_path: Path) -> None:
     assert "lr is 0.0003 (paper: 0.0001)" in text
     assert "time_dim" not in text  # it is the paper's
     assert "scope is near (paper: all)" in text
+    assert "time_encoding is log (paper: raw)" in text
+    assert "frequencies is log (paper: direct)" in text
     assert "query_time is zero (paper: absolute)" in text
     assert "activity" not in text
+    assert "docs/results/departures.md" in text
     assert "Fig. 6 uses synthetic" in text
     assert "Fig. 6 uses synthetic" not in " ".join(differences(planned(tmp_path, "table2")))
 

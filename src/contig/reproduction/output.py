@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from contig import plots
+from contig.experiments.training_settings import LEDGER_NOTE
 from contig.files import write_text
 from contig.reproduction.claims import Claim, claims_sheet
 from contig.reproduction.plan import Plan
@@ -35,7 +36,8 @@ def write_results(plan: Plan, failures: Sequence[str] = ()) -> list[Sheet]:
 def judge(plan: Plan, tables: Sequence[Table]) -> Sheet:
     """Judge every claim that the tables have the numbers for."""
     claims: list[Claim] = [c for table in tables for c in plan.study.item(table.name).claims(table)]
-    return claims_sheet(claims, model_differences(plan), plan.study.scale.warning)
+    notes = (*model_differences(plan), LEDGER_NOTE)
+    return claims_sheet(claims, notes, plan.study.scale.warning)
 
 
 def _write_figure(plan: Plan, table: Table, machines: Sequence[str]) -> str:

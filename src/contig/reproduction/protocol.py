@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from contig.experiments.jobs import Job
+from contig.experiments.training_settings import LEDGER_NOTE
 from contig.reproduction.items.notes import known_nodes_notes
 from contig.reproduction.paper import MODEL, paper, published_datasets, published_settings
 from contig.reproduction.plan import Plan
@@ -62,6 +63,7 @@ def differences(plan: Plan) -> list[str]:
         f"{seeds_text(study)} here, {paper()['runs']} runs in the paper: our deviations are less reliable.",
         *model_differences(plan),
         *interval_differences(plan),
+        LEDGER_NOTE,
         "The baselines are implemented from their papers; their authors' code is not used.",
         "The paper's Fig. 3 to 6 are available only as images, so their curves are not compared point by "
         "point.",
