@@ -74,7 +74,8 @@ def test_compare_trains_in_workers_and_writes_results(here: Path, monkeypatch: p
 def test_a_run_that_fails_in_its_worker(here: Path) -> None:
     (here / "short.csv").write_text("src,dst,t\n1,2,1\n2,3,2\n")
     answer = Answer(
-        "compare", "short.csv", "--models", "jodie", "--no-heuristics", "--seeds", 1, "--device", "cpu"
+        *("compare", "short.csv", "--models", "jodie", "--no-heuristics", "--seeds", 1, "--device", "cpu"),
+        *("--plot", "own.svg"),
     )
     assert answer.code == 2
     assert "jodie failed with seed 0: " in answer.err
@@ -82,6 +83,7 @@ def test_a_run_that_fails_in_its_worker(here: Path) -> None:
     assert answer.lines[-1][:2] == ["jodie", "failed"]
     assert not (here / "runs/compare/compare.png").exists()  # nothing to draw
     assert ".png" not in answer.err
+    assert "own.svg was not drawn" in answer.err
 
 
 def test_all_models_and_heuristics(trained: list[Job], here: Path) -> None:

@@ -15,6 +15,7 @@ from support.finished import finish
 from contig.experiments.jobs import Failure, plan
 from contig.experiments.recipes import Recipe
 from contig.experiments.rows import SELECTIONS, Row, collect, write_csv
+from contig.models.heuristics.edgebank import EdgeBank
 
 TWO = [Recipe("mooc", "tgn"), Recipe("mooc", "tgn", {"dim": 8}, variant="small")]
 APS = [0.91, 0.95, 0.9]
@@ -94,3 +95,16 @@ def test_the_csv_has_every_number_at_full_precision(tmp_path: Path) -> None:
         assert float(line["train_speed"]) == row.cost.train_speed
         assert float(line["peak_memory"]) == row.cost.peak_memory
     assert [line["failures"] for line in lines] == ["", "seed 1: no luck"]
+
+
+class Seen(EdgeBank):
+    """A model outside the package."""
+
+    name = "seen"
+
+
+def test_tables_show_the_name_of_a_class() -> None:
+    path = f"{__name__}:Seen"
+    assert Row(Recipe("mooc", path), ()).label == "seen"
+    assert Row(Recipe("mooc", path, variant="short"), ()).label == "seen, short"
+    assert Row(Recipe("mooc", "contig.models.tgn:TGN"), ()).model == "contig.models.tgn:TGN"  # tgn is taken

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from support.problems import random_stream, shape_of, tiny
 
+from contig.errors import ConfigError
 from contig.history import History
 from contig.models import EventBatch, Model
 from contig.models.contig import ConTIG
@@ -64,3 +66,9 @@ def test_ranking_in_parts_changes_nothing() -> None:
     for pairs in (1, 4, 20, 1000):
         found = model.link_in_parts(state, history, batch.src, everyone, batch.t, batch.t[0], pairs)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("steps", [(0,), (1, 33)])
+def test_steps_that_no_key_can_hold_are_refused_before_training(steps: tuple[int, ...]) -> None:
+    with pytest.raises(ConfigError, match="transitions span 1 to 32 events"):
+        problem(steps=steps)

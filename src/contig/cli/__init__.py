@@ -30,7 +30,7 @@ from contig.cli import (
     reproduce,
     training,
 )
-from contig.cli.commands import without_flag_types
+from contig.cli.commands import readable
 from contig.errors import ContigError
 from contig.files import disk_error
 from contig.kernels.malloc import keep_freed_memory
@@ -42,7 +42,7 @@ class _Commands(TyperGroup):
     """Turns errors that the user can fix into one message and exit code 2, and Ctrl-C into 130."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_flag_types(super().get_params(ctx))
+        return readable(super().get_params(ctx))
 
     def make_context(self, *args: Any, **more: Any) -> Any:
         with _reported_errors():

@@ -67,7 +67,10 @@ def bench(
     repeats: Annotated[
         int | None,
         typer.Option(
-            "--repeats", metavar="N", show_default="10", help="Blocks or calls that a median is over."
+            "--repeats",
+            metavar="N",
+            show_default="10",
+            help="Timed repetitions; the median is reported.",
         ),
     ] = None,
     ranked: Annotated[
@@ -118,23 +121,18 @@ def bench(
     outputs.check_file("--out", out)
     outputs.check_file("--markdown", markdown)
     from contig.benchmarks.report import Report
-    from contig.files import write_json
 
+    options = {
+        **{"neighbors": neighbors, "dim": dim, "batch_size": batch_size, "repeats": repeats},
+        **{"ranked": ranked, "events": events, "compile": compile, "recipe": recipe, "runs": run},
+        **_steps(steps),
+    }
     if saved is not None:
         reports = iter([Report.read(saved)])
     else:
-        options = {
-            **{"neighbors": neighbors, "dim": dim, "batch_size": batch_size, "repeats": repeats},
-            **{"ranked": ranked, "events": events, "compile": compile, "recipe": recipe, "runs": run},
-            **_steps(steps),
-        }
         settings = {name: value for name, value in options.items() if value is not None}
         reports = _measure(file, only, settings, quick=quick, device=device, data_dir=data_dir)
-    for report in reports:
-        if out is not None:  # after every measurement, because all of them take minutes
-            write_json(out, report.to_dict())
-    if out is not None:
-        console.notice(f"wrote {out}")
+    report = _save_each(reports, out)
     if markdown is not None:
         with outputs.writing(markdown):
             report.write_markdown(markdown)
@@ -142,6 +140,21 @@ def bench(
         console.print_json(report.to_dict())
     else:
         _show(report)
+
+
+def _save_each(reports: Iterator[Report], out: Path | None) -> Report:
+    """Write every report that is yielded to ``out``; return the last.
+
+    All measurements together take minutes, so that the file is renewed after each of them.
+    """
+    from contig.files import write_json
+
+    for report in reports:
+        if out is not None:
+            write_json(out, report.to_dict())
+    if out is not None:
+        console.notice(f"wrote {out}")
+    return report
 
 
 def _measure(

@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 
 from typer.core import TyperCommand
 
 
 class Command(TyperCommand):
-    """A command whose help gives flags no type and arguments no braces."""
+    """A command whose help has no types beside flags and arguments, and no braces and parentheses."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return without_flag_types(super().get_params(ctx))
+        return readable(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [re.sub(r"^\{(.+?)(\.\.\.)?\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
 
 
-def without_flag_types(params: Any) -> list[Any]:
-    """Remove the type from flags, which Typer would show as ``<bool>``."""
+def readable(params: list[Any]) -> list[Any]:
+    """Remove what Typer adds to the help of parameters.
+
+    That is ``<bool>`` and ``<str>`` next to flags and arguments, and parentheses around defaults in words.
+    """
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
-    return list(params)
+        if param.param_type_name == "argument":
+            param.display_type_rich = _no_type
+        if isinstance(param.show_default, str):
+            param._get_default_string = partial(_default, param.show_default)
+    return params
+
+
+def _no_type(ctx: Any) -> None:
+    return None
+
+
+def _default(text: str, **_: Any) -> str:
+    return text

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +14,11 @@ from contig.cli.data import Json
 from contig.cli.folders import Device
 from contig.cli.jobs import AtOnce, Seeds, Wait, report_failures, run_with_progress, use_folder
 from contig.data.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from contig.experiments.comparisons import Comparison, PlannedComparison
 
 app = typer.Typer()
 
@@ -124,7 +130,7 @@ def compare(
     """
     from contig.cli import tables
     from contig.experiments.comparisons import plan_comparison, save
-    from contig.experiments.jobs import as_chains, runs_in
+    from contig.experiments.jobs import runs_in
     from contig.experiments.lineups import choose_models
     from contig.options import parse_settings
 
@@ -136,27 +142,41 @@ def compare(
         plan_comparison(file, data.read_stream(file, reading), names, chosen, seeds, runs_in(out), reading)
         for file in dict.fromkeys(files)
     ]
-    jobs = [job for one in planned for job in one.jobs]
     use_folder(ctx, out, wait)
-    shared = 1 if all(job.done for job in jobs) else at_once  # how earlier runs were trained is not known
-    failed = run_with_progress("runs", as_chains(jobs), device, at_once)
-    comparisons = [one.collect(failed, shared) for one in planned]
-    rows = [row for one in comparisons for row in one.rows]
+    comparisons = _train(planned, device, at_once)
     if json:  # before anything is written, so that a full disk does not lose it
         console.print_json([one.as_dict() for one in comparisons])
     else:
         for one in comparisons:
             tables.show_comparison(one)
     figure = save(comparisons, out, "\n".join(map(tables.comparison_text, comparisons)))
+    rows = [row for one in comparisons for row in one.rows]
     if csv is not None:
         from contig.experiments.rows import write_csv
 
         with outputs.writing(csv):
             write_csv(rows, csv)
-    if plot is not None and figure is not None:
-        from contig import plots
-
-        with outputs.writing(plot):
-            plots.save(figure, plot)
+    if plot is not None:
+        _write_figure(figure, plot)
     console.notice(f"wrote {out / 'compare.txt'}, .csv, .json{'' if figure is None else ' and .png'}")
     report_failures(tables.failures(rows))
+
+
+def _train(planned: Sequence[PlannedComparison], device: str, at_once: int) -> list[Comparison]:
+    """Train what is missing and gather the results of each stream."""
+    from contig.experiments.jobs import as_chains
+
+    jobs = [job for one in planned for job in one.jobs]
+    shared = 1 if all(job.done for job in jobs) else at_once  # how earlier runs were trained is not known
+    failed = run_with_progress("runs", as_chains(jobs), device, at_once)
+    return [one.collect(failed, shared) for one in planned]
+
+
+def _write_figure(figure: Figure | None, path: Path) -> None:
+    from contig import plots
+
+    if figure is None:
+        console.notice(f"{path} was not drawn: no run is finished on one of the streams")
+        return
+    with outputs.writing(path):
+        plots.save(figure, path)

@@ -13,7 +13,7 @@ import typer
 from typer.main import get_command
 
 from contig.cli import console, outputs, results
-from contig.cli.commands import Command
+from contig.cli.commands import Command, readable
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, Heuristics, open_run
 from contig.errors import ContigError
@@ -127,7 +127,7 @@ class EvaluateCommand(Command):
         command.__annotations__ = {one.name: one.annotation for one in parameters}
         holder = typer.Typer(add_completion=False)
         holder.command()(command)
-        return list(get_command(holder).params)
+        return readable(list(get_command(holder).params))
 
     def get_params(self, ctx: Any) -> list[Any]:
         params: list[Any] = list(super().get_params(ctx))

@@ -22,6 +22,8 @@ def print_evaluation(
     task: Task[Any, R], evaluation: Evaluation[R], heuristics: Evaluations, lost: Sequence[Loss]
 ) -> None:
     """Print the result of a task, next to those of heuristics."""
+    from contig.models import model_label
+
     facts, holdout = evaluation.facts, evaluation.result.protocol.holdout
     measured = (evaluation, *heuristics.values())
     table = task.table({model_label(one.facts.model): one.result for one in measured})
@@ -70,16 +72,6 @@ def heuristics_json(heuristics: Evaluations, lost: Sequence[Loss]) -> dict[str, 
         "heuristics": {name: one.as_dict() for name, one in heuristics.items()},
         "loses_to": [loss.as_dict() for loss in lost],
     }
-
-
-def model_label(name: str) -> str:
-    """Return the name to show for a model: that of its class if it was given as ``package.module:Class``."""
-    from contig.models import model_class, model_names
-
-    if ":" not in name:
-        return name
-    short = model_class(name).name
-    return name if short in model_names() else short
 
 
 def rich_table(table: ResultTable) -> Table:

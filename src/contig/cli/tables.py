@@ -105,7 +105,7 @@ def repeat_table(rows: Sequence[Row]) -> Table:
         column.justify = "left"
     for row in rows:
         recipe, rivals = row.recipe, [one for one in rows if one.recipe.data == row.recipe.data]
-        names = map(console.plain, (recipe.data, recipe.model, recipe.variant, row.seeds))
+        names = map(console.plain, (recipe.data, row.model, recipe.variant, row.seeds))
         table.add_row(*names, *_cells(row, rivals, columns))
     return table
 

@@ -179,6 +179,7 @@ def _resumable(folder: Path) -> Iterator[None]:
 
 
 def _print_result(run: Run, heuristics: bool, json: bool) -> None:
+    from contig.models import model_label
     from contig.tasks.link import LinkTask
 
     metrics = run.metrics
@@ -191,10 +192,10 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
         return
 
     tested = (metrics, *others.values())
-    table = LinkTask.table({results.model_label(one.facts.model): one.result for one in tested})
+    table = LinkTask.table({model_label(one.facts.model): one.result for one in tested})
     tables.show(results.rich_table(table))
     results.print_notes(table.notes)
-    results.print_losses(results.model_label(metrics.facts.model), lost)
+    results.print_losses(model_label(metrics.facts.model), lost)
     speed = metrics.events_per_second
     training = f"{speed.train:,.0f} events/s in training ({speed.train_over}), " if run.model.learns else ""
     console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")

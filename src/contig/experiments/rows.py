@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from contig.experiments.jobs import Failure, Job
 from contig.experiments.recipes import PLAIN, Recipe
 from contig.files import replacing
-from contig.models import model_class
+from contig.models import model_class, model_label
 from contig.runs.metrics import RunMetrics, timed_epochs
 from contig.tasks.results import LinkMetrics
 
@@ -93,8 +93,14 @@ class Row:
 
     @property
     def label(self) -> str:
+        """The model as tables show it, with the variant."""
         variant = self.recipe.variant
-        return self.recipe.model if variant == PLAIN else f"{self.recipe.model}, {variant}"
+        return self.model if variant == PLAIN else f"{self.model}, {variant}"
+
+    @property
+    def model(self) -> str:
+        """The name of the model as tables show it."""
+        return model_label(self.recipe.model)
 
     @property
     def learns(self) -> bool:

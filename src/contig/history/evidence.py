@@ -1,10 +1,10 @@
 """Evidence about pairs and nodes: how often and how recently something happened before a time.
 
-Three kinds of things are counted, all of them exact and known as soon as an event is:
+Three things are counted, exactly:
 
-- meetings: ``u -> v``, an event from ``u`` to ``v``;
-- a node's events, on either side, and apart from them those in which it was the destination;
-- what follows what: in any node's sequence of partners, ``p`` and then, ``step`` events later, ``q``.
+- meetings: events from ``u`` to ``v``;
+- the events of a node, and separately those in which it is the destination;
+- transitions: ``p`` and then, ``step`` events later, ``q`` in the sequence of partners of any node.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Kind(IntEnum):
 
 
 class EvidenceSpec(NamedTuple):
-    """What to count: meetings always, nodes and transitions where they are wanted."""
+    """What to count: always meetings, and nodes and transitions on request."""
 
     decay_times: tuple[float, ...] = ()  # of the decayed counts, in the stream's unit of time
     nodes: bool = False  # count the events of nodes
@@ -47,9 +47,9 @@ class EvidenceSpec(NamedTuple):
 class Evidence:
     """What happened before any time, for the events of a history.
 
-    ``events`` counts meetings and nodes, with decayed counts; ``transitions`` counts what follows what,
-    without: decayed counts of transitions would double the memory and have improved nothing. Keys come from
-    ``meeting``, ``node`` and ``incoming``, or from ``follows``.
+    ``events`` has plain and decayed counts of meetings and nodes; its keys come from ``meeting``, ``node``
+    and ``incoming``. ``transitions`` has plain counts only, because decayed ones would double the memory
+    and did not improve any result; its keys come from ``follows``.
     """
 
     def __init__(self, history: History, spec: EvidenceSpec) -> None:
@@ -73,6 +73,12 @@ class Evidence:
     def nbytes(self) -> int:
         """Return the size of the evidence in memory."""
         return self.events.nbytes() + self.transitions.nbytes()
+
+
+def check_steps(steps: tuple[int, ...]) -> None:
+    """Raise ``ConfigError`` for steps of transitions that a key cannot hold."""
+    if any(not 1 <= step <= MAX_STEP for step in steps):
+        raise ConfigError(f"steps={steps}: transitions span 1 to {MAX_STEP} events.")
 
 
 def meeting(src: Tensor, dst: Tensor) -> Tensor:
@@ -100,7 +106,7 @@ def _key(kind: int, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
-    """Return what is counted at these events, in stream order, and when; -1 is nothing."""
+    """Return the keys and times that these events add, in stream order; -1 adds nothing."""
     src, dst, t = (history.events[name][at] for name in ("src", "dst", "t"))
     columns = [meeting(src, dst)]
     if spec.nodes:  # an event of a node with itself is one event
@@ -137,5 +143,4 @@ def _check(history: History, spec: EvidenceSpec) -> None:
         raise DataError(
             f"Evidence about pairs supports up to {MAX_NODES:,} nodes, not {history.num_nodes:,}."
         )
-    if any(not 1 <= step <= MAX_STEP for step in spec.steps):
-        raise ConfigError(f"steps={spec.steps}: transitions span 1 to {MAX_STEP} events.")
+    check_steps(spec.steps)

@@ -1,12 +1,12 @@
 """Look up how often and how recently a key occurred before a time.
 
 A key is any non-negative integer, such as a pair of nodes. A hash table (open addressing, linear probing)
-leads from a key to its segment of a pool, which holds the times of its occurrences in order, so that one
-bisection answers a query about any time. Next to every time stand sums over all occurrences so far, each
-weighted by ``exp(-age / decay_time)``, one sum per decay time: they give the decayed count at any later time.
+maps a key to its segment of a pool, which holds the times of its occurrences in ascending order, so a query
+about any time is one bisection. Each time is stored with decayed counts: for each decay time, the sum of
+``exp(-age / decay_time)`` over the occurrences so far. They give the decayed count at any later time.
 
-A segment has room for a power of two of entries. One that is full moves to the end of the pool with twice
-the room, and a table that is two thirds full doubles, so that appending takes amortized O(1) per occurrence.
+The capacity of a segment is a power of two. A full segment moves to the end of the pool with twice the
+capacity, and a table that is two thirds full doubles, so appending takes amortized O(1) per occurrence.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KeyedEvents:
 
     @classmethod
     def of(cls, keys: Tensor, times: Tensor, decay_times: Sequence[float]) -> KeyedEvents:
-        """Index keys ``[n]`` at times ``[n]`` (ascending), with no room to spare; negative keys are skipped.
+        """Index keys ``[n]`` at times ``[n]`` (ascending), with no spare capacity; negative keys are skipped.
 
         The result is on the CPU.
         """
@@ -90,10 +90,8 @@ class KeyedEvents:
 
     def find(self, keys: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
         """Return how often each key occurred strictly before its time, and the last such time (or 0)."""
-        start, _ = self._segments(keys)
-        count = self._count_before(keys, times)
-        last = _at(self.entry_time, torch.where(count > 0, start + count - 1, 0))
-        return count, torch.where(count > 0, last, 0)
+        count, latest = self._count_before(keys, times)
+        return count, torch.where(count > 0, _at(self.entry_time, latest), 0)
 
     def features(self, keys: Tensor, times: Tensor, unit: float) -> Tensor:
         """Describe what is known about keys ``[n]`` strictly before times ``[n]``: float32 ``[n, columns]``.
@@ -116,18 +114,17 @@ class KeyedEvents:
         return self._features(keys, times, unit)
 
     def _features(self, keys: Tensor, times: Tensor, unit: float) -> Tensor:
-        start, _ = self._segments(keys)
-        count = self._count_before(keys, times)
+        count, latest = self._count_before(keys, times)
         seen = count > 0
-        place = torch.where(seen, start + count - 1, 0)
-        age = (times - _at(self.entry_time, place)).double()
+        age = (times - _at(self.entry_time, latest)).double()
         recency = RECENCY_AT_ZERO + RECENCY_SLOPE * torch.log1p(age / unit)
         weight = torch.exp(-age.unsqueeze(1) / self.decay_times)
-        decayed = _at(self.entry_decayed, place) * weight
+        decayed = _at(self.entry_decayed, latest) * weight
         columns = [torch.log1p(count.double()).unsqueeze(1), recency.unsqueeze(1), torch.log1p(decayed)]
         return torch.where(seen.unsqueeze(1), torch.cat(columns, dim=1), 0.0).float()
 
-    def _count_before(self, keys: Tensor, times: Tensor) -> Tensor:
+    def _count_before(self, keys: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
+        """Return how often each key occurred strictly before its time, and the last such entry (or 0)."""
         start, left = self._segments(keys)
         low = torch.zeros_like(left)
         for _ in range(int(left.max()).bit_length() if len(left) else 0):
@@ -135,7 +132,7 @@ class KeyedEvents:
             probe = torch.where(half > 0, start + low + half - 1, 0)
             low = low + half * (_at(self.entry_time, probe) < times)
             left = left - half
-        return low
+        return low, torch.where(low > 0, start + low - 1, 0)
 
     def _segments(self, keys: Tensor) -> tuple[Tensor, Tensor]:
         """Return start and length of each key's segment; the length is 0 for a key that never occurred."""

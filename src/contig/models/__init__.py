@@ -2,7 +2,14 @@
 
 from contig.models.checks import create_model
 from contig.models.contract import DataShape, EventBatch, Model
-from contig.models.registry import MODELS, model_class, model_name, model_names, register_model
+from contig.models.registry import (
+    MODELS,
+    model_class,
+    model_label,
+    model_name,
+    model_names,
+    register_model,
+)
 from contig.models.state import NodeState
 
 HEURISTIC_BASELINE = "edgebank"  # what every trained model should beat
@@ -16,6 +23,7 @@ __all__ = [
     "NodeState",
     "create_model",
     "model_class",
+    "model_label",
     "model_name",
     "model_names",
     "register_model",

@@ -1,10 +1,10 @@
 """ConTIG with evidence about the pair.
 
-ConTIG scores a pair by the embeddings of its ends, and neither knows anything of the other. This model scores
-a pair by what the history says about the two together (``contig.models.bases.pair_evidence``): how often and
-how recently they met, which of their recent partners met or followed one another.
+ConTIG scores a pair by two embeddings that are computed independently of each other. This model scores it by
+what the history says about the two nodes together (``contig.models.bases.pair_evidence``): how often and how
+recently they met, and which of their recent partners met or followed one another.
 
-Embeddings, states and trajectories are ConTIG's own, trained next to the evidence by ConTIG's own loss.
+Embeddings, states and trajectories are those of ConTIG, trained by its own loss next to that of the evidence.
 """
 
 from __future__ import annotations
@@ -34,12 +34,17 @@ Fusion = Literal["apart", "joined", "none"]
 class ConTIGPairOptions(ConTIGOptions):
     """Options of ConTIG with evidence."""
 
-    tokens: int = option(20, "last partners of each node whose relation to the other is looked up", low=1)
+    tokens: int = option(
+        20, "recent partners of each node, whose relation to the other node is looked up", low=1
+    )
     width: int = option(128, "width of the network that reads the evidence", low=1)
-    steps: tuple[int, ...] = option((1, 2), "spans of the transitions that are counted, in events")
-    evidence_dropout: float = option(0.1, "dropout in the reading of the evidence", low=0, below=1)
+    steps: tuple[int, ...] = option(
+        (1, 2), "transitions to count: from a partner to the one this many events later"
+    )
+    evidence_dropout: float = option(0.1, "dropout in the network that reads the evidence", low=0, below=1)
     embedding: Fusion = option(
-        "apart", "ConTIG's embeddings: trained apart from the evidence, joined with it, or none"
+        "apart",
+        "ConTIG's embeddings: trained apart from the evidence, joined with it in the score, or not trained",
     )
 
 

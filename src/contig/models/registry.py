@@ -134,6 +134,14 @@ def model_name(model: str | type[Model]) -> str:
     return model.name
 
 
+def model_label(name: str) -> str:
+    """Return the name to show for a model: that of its class if it was given as ``package.module:Class``."""
+    if ":" not in name:
+        return name
+    short = model_class(name).name
+    return name if short in REGISTRY else short
+
+
 def _path(model: type[Model]) -> str:
     return f"{model.__module__}:{model.__qualname__}"
 

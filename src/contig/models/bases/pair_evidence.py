@@ -5,10 +5,10 @@ For a source ``x`` and a candidate ``y`` at time ``t`` it sees, of the events st
 - the meetings ``x -> y`` and ``y -> x``, and how active ``x`` and ``y`` have been;
 - a token for each of the last ``k`` partners ``n`` of ``x``: its age, its features, how active ``n`` is,
   whether ``n`` is ``y``, the meetings of ``n`` and ``y`` in both directions, and how often ``n`` was
-  followed by ``y``, and ``y`` by ``n``, in anybody's sequence of partners;
-- the same for the last partners of ``y``, with ``x`` in the place of ``y``.
+  followed by ``y``, and ``y`` by ``n``, in the sequence of partners of any node;
+- the same for the last partners of ``y``, with ``x`` in place of ``y``.
 
-Everything that is counted is described by its number and its recency, events also by decayed numbers
+Everything counted is described by its count and its recency, events also by decayed counts
 (``contig.history.evidence``). Tokens pass through one layer and are pooled by mean, maximum and latest.
 """
 
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History, Neighbors, TimeScale
-from contig.history.evidence import Evidence, EvidenceSpec, follows, incoming, meeting, node
+from contig.history.evidence import Evidence, EvidenceSpec, check_steps, follows, incoming, meeting, node
 from contig.kernels.gather import LazyRows
 from contig.kernels.keyed_events import KeyedEvents
 from contig.models.contract import DataShape
@@ -28,7 +28,7 @@ from contig.models.contract import DataShape
 POOLS = 3  # mean, maximum, latest
 PAIR_KEYS = 5  # meetings in both directions, events of both, incoming events of the candidate
 MEETING_KEYS, TRANSITION_KEYS = 2, 2  # in both directions
-MATCHES = 2  # whether a token is the other node, and how often it and later ones are
+MATCHES = 2  # whether a token is the other node, and how many of it and the more recent tokens are
 TRANSITION_COLUMNS = 2  # count and recency
 AGE_SCALE = 0.1  # of log(1 + age / unit)
 
@@ -59,6 +59,7 @@ class PairEvidence(nn.Module):
         self, width: int, data: DataShape, *, neighbors: int, steps: tuple[int, ...], dropout: float
     ) -> None:
         super().__init__()
+        check_steps(steps)
         self.neighbors, self.steps, self.edge_width = neighbors, steps, data.edge_width
         self.scales = EvidenceScales.of(data.time_scale)
         counted = 2 + len(self.scales.decay_times)  # columns that describe an event

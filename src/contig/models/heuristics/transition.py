@@ -1,9 +1,9 @@
 """Transition: what usually followed the last partner will follow it again.
 
-The score of a pair ``(u, v)``: how often ``v`` came right after ``u``'s latest partner ``p``, in the sequence
-of partners of any node, divided by the number of events of ``p``. Only events strictly before the query
-count; a source without any scores 0. No pair needs to repeat, so this heuristic knows something of streams
-of which EdgeBank and recency know nothing.
+The score of a pair ``(u, v)`` is the number of times that ``v`` came right after ``u``'s latest partner
+``p``, in the sequence of partners of any node, divided by the number of events of ``p``. Only events strictly
+before the query count; a source without events scores 0. Unlike EdgeBank and recency, it can predict pairs
+that never met.
 """
 
 from __future__ import annotations
