@@ -26,6 +26,14 @@ PAUSE_MEDIAN = 60.0
 PAUSE_SPREAD = 1.2
 SHORTEST_SILENCE = 3600.0
 FEATURE_NOISE = 0.5
+# The lowest and the highest value of each argument that is not a whole number.
+LIMITS = {
+    **dict.fromkeys(("activity", "popularity"), (0.0, math.inf)),
+    **dict.fromkeys(("drift", "repeat", "dropout"), (0.0, 1.0)),
+    "span": (1.0, 2.0**53),
+    "session": (1.0, math.inf),
+    "silence": (0.05, math.inf),
+}
 
 
 class _Layout(NamedTuple):
@@ -85,26 +93,12 @@ def synthetic(
       a source takes up a new topic and repeats nothing; its last event has label 1, all others 0
       (default 0.1: about one event in 200, between wikipedia's 1 in 700 and mooc's 1 in 100).
     """
-    events = _whole("events", events, 1)
-    sources = max(2, events // 20) if sources is None else _whole("sources", sources, 1)
-    destinations = max(10, sources // 5) if destinations is None else _whole("destinations", destinations, 1)
-    topics = math.isqrt(destinations) if topics is None else _whole("topics", topics, 1)
+    events, sources, destinations, topics = _sizes(events, sources, destinations, topics, bipartite)
     edge_features, seed = _whole("edge_features", edge_features, 0), _whole("seed", seed, 0)
-    if topics > destinations:
-        raise ConfigError(
-            f"topics={topics} is more than the {destinations} destinations; each topic needs one."
-        )
-    if not bipartite and destinations < 2:
-        raise ConfigError(
-            "destinations=1 with bipartite=False leaves a node without a partner; use at least 2."
-        )
-    for name, value in {"activity": activity, "popularity": popularity}.items():
-        _number(name, value, 0.0, math.inf)
-    for name, value in {"drift": drift, "repeat": repeat, "dropout": dropout}.items():
-        _number(name, value, 0.0, 1.0)
-    _number("span", span, 1.0, 2.0**53)
-    _number("session", session, 1.0, math.inf)
-    _number("silence", silence, 0.05, math.inf)
+    _check_numbers(
+        **{"activity": activity, "popularity": popularity, "drift": drift, "repeat": repeat},
+        **{"dropout": dropout, "span": span, "session": session, "silence": silence},
+    )
 
     who, when, why, whom, leave, look = np.random.default_rng(seed).spawn(6)
     layout = _layout(who, events, sources, activity, session)
@@ -132,17 +126,47 @@ def synthetic(
     )
 
 
+class _Sizes(NamedTuple):
+    """The numbers of events, sources, destinations and topics."""
+
+    events: int
+    sources: int
+    destinations: int
+    topics: int
+
+
+def _sizes(
+    events: int, sources: int | None, destinations: int | None, topics: int | None, bipartite: bool
+) -> _Sizes:
+    """Fill in the defaults; raise ``ConfigError`` for sizes that do not fit one another."""
+    events = _whole("events", events, 1)
+    sources = max(2, events // 20) if sources is None else _whole("sources", sources, 1)
+    destinations = max(10, sources // 5) if destinations is None else _whole("destinations", destinations, 1)
+    topics = math.isqrt(destinations) if topics is None else _whole("topics", topics, 1)
+    if topics > destinations:
+        raise ConfigError(
+            f"topics={topics} is more than the {destinations} destinations; each topic needs one."
+        )
+    if not bipartite and destinations < 2:
+        raise ConfigError(
+            "destinations=1 with bipartite=False leaves a node without a partner; use at least 2."
+        )
+    return _Sizes(events, sources, destinations, topics)
+
+
 def _whole(name: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ConfigError(f"{name}={value!r} must be a whole number of at least {least}.")
     return int(value)
 
 
-def _number(name: str, value: float, low: float, high: float) -> None:
-    numeric = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not numeric or not low <= value <= high or not math.isfinite(value):
-        bound = f"of at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
-        raise ConfigError(f"{name}={value!r} must be a finite number {bound}.")
+def _check_numbers(**values: float) -> None:
+    for name, value in values.items():
+        low, high = LIMITS[name]
+        numeric = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not numeric or not low <= value <= high or not math.isfinite(value):
+            bound = f"of at least {low:g}" if math.isinf(high) else f"from {low:g} to {high:g}"
+            raise ConfigError(f"{name}={value!r} must be a finite number {bound}.")
 
 
 def _zipf(size: int, exponent: float) -> Floats:
