@@ -1,14 +1,14 @@
-"""ConTIG against a plain twin, its ablations against forced weights, and the states it stores."""
+"""ConTIG against a plain twin, the states it stores, and what it learns."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from support.contig_models import SCOPES, contig
 from support.problems import (
     Floats,
     batch_of,
@@ -17,7 +17,6 @@ from support.problems import (
     query_times,
     random_stream,
     run_over,
-    shape_of,
     snapshot,
     stream_of,
     tiny,
@@ -28,19 +27,9 @@ from torch.nn.functional import linear
 from contig.data.events import EventStream
 from contig.errors import ConfigError
 from contig.history import History
-from contig.layers.ode import FACTORS
 from contig.models import DataShape, NodeState
 from contig.models.contig import ConTIG
 from contig.streaming.schedule import schedule
-
-SCOPES = ["near", "pair", "batch", "all"]
-NOW = 1_700_000_000
-
-
-def contig(stream: EventStream, **settings: Any) -> ConTIG:
-    model = tiny("contig", shape_of(stream), **settings)
-    assert isinstance(model, ConTIG)
-    return model
 
 
 def waves(model: ConTIG, dt: float) -> Tensor:
@@ -258,166 +247,6 @@ def test_new_nodes_have_zero_features() -> None:
         nodes, (times, as_of) = torch.arange(10), query_times(history, 10)
         found.append(model.embed(state, history, nodes, times, as_of))
     assert torch.equal(*found)
-
-
-# -- ablations ----------------------------------------------------------------------------------------------
-
-
-def embeddings(model: ConTIG, stream: EventStream) -> tuple[Tensor, Tensor]:
-    """Embeddings of every node after the stream, and the state."""
-    state, history = run_over(model, stream, 4)
-    nodes = torch.arange(stream.num_nodes)
-    times, as_of = query_times(history, stream.num_nodes)
-    with torch.no_grad():
-        return model.embed(state, history, nodes, times, as_of), state["h"]
-
-
-def same(a: ConTIG, b: ConTIG, stream: EventStream) -> bool:
-    pairs = zip(embeddings(a, stream), embeddings(b, stream), strict=True)
-    return all(torch.allclose(x, y, rtol=1e-5, atol=1e-6) for x, y in pairs)
-
-
-def force_gate(model: ConTIG, factor: int, bias: float) -> None:
-    """Fix one gate at ``sigmoid(bias)`` for every node."""
-    rows = slice(factor * model.opt.dim, (factor + 1) * model.opt.dim)
-    assert model.ode.gates is not None
-    with torch.no_grad():
-        model.ode.gates.weight[rows] = 0
-        model.ode.gates.bias[rows] = bias
-
-
-def twins(stream: EventStream, without: str, scope: str, **settings: Any) -> tuple[ConTIG, ConTIG]:
-    """The full model and the ablated one, with the same weights."""
-    full, ablated = contig(stream, scope=scope, **settings), contig(stream, scope=scope, without=without)
-    ablated.load_state_dict(full.state_dict(), strict=False)
-    return full, ablated
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("factor", FACTORS)
-def test_without_a_factor_its_gate_is_closed(factor: str, scope: str) -> None:
-    stream = random_stream(6)
-    full, ablated = twins(stream, factor, scope)
-    assert not same(full, ablated, stream)
-    force_gate(full, FACTORS.index(factor), -1e4)
-    assert same(full, ablated, stream)
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-def test_without_adaptive_every_gate_is_open(scope: str) -> None:
-    stream = random_stream(6)
-    full, ablated = twins(stream, "adaptive", scope)
-    assert not same(full, ablated, stream)
-    for factor in range(3):
-        force_gate(full, factor, 1e4)
-    assert same(full, ablated, stream)
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-def test_without_update_the_horizon_is_zero(scope: str) -> None:
-    stream = random_stream(6)
-    full, ablated = twins(stream, "update", scope)
-    assert not same(full, ablated, stream)
-    short, _ = twins(stream, "update", scope, horizon=1e-9)
-    short.load_state_dict(full.state_dict())
-    assert same(short, ablated, stream)
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-@torch.no_grad()
-def test_without_transform_the_embedding_is_the_state(scope: str) -> None:
-    stream = random_stream(6)
-    full, ablated = twins(stream, "transform", scope)
-    assert not same(full, ablated, stream)
-    state, history = run_over(full, stream, 4)
-    nodes, (times, as_of) = torch.tensor([4, 0, 4, 7]), query_times(history, 4)
-    members = torch.unique(nodes)
-    moved = full.updated(state, history, members, as_of)[torch.searchsorted(members, nodes)]
-    torch.testing.assert_close(ablated.embed(state, history, nodes, times, as_of), moved)
-
-
-def test_ablations_combine() -> None:
-    stream = random_stream(6)
-    full, ablated = twins(stream, "latest,neighbor", "pair")
-    force_gate(full, 0, -1e4)
-    assert not same(full, ablated, stream)
-    force_gate(full, 1, -1e4)
-    assert same(full, ablated, stream)
-
-
-def test_an_unknown_ablation_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"'neighbour'\. Did you mean 'neighbor'"):
-        contig(random_stream(0), without="neighbour")
-
-
-# -- solvers ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize(("solver", "atol"), [("dopri5", 1e-4), ("rk4", 1e-3)])
-def test_all_solvers_agree(solver: str, atol: float, scope: str) -> None:
-    stream = random_stream(7, events=20)
-    series, other = contig(stream, scope=scope), contig(stream, scope=scope, solver=solver)
-    for a, b in zip(embeddings(series, stream), embeddings(other, stream), strict=True):
-        torch.testing.assert_close(a, b, rtol=0, atol=atol)
-
-
-def test_scopes_agree_if_every_node_has_one_partner() -> None:
-    """Then the graphs of all scopes are the graphs of pairs."""
-    stream = stream_of([(0, 1, 2), (2, 3, 3), (5, 5, 4)], 7)
-    found = [embeddings(contig(stream, scope=scope, hops=9), stream) for scope in SCOPES]
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("seed", [2, 3])
-def test_near_links_become_the_graph_of_all_nodes(seed: int) -> None:
-    """With enough hops and namers nothing is left out; with fewer hops ever more is."""
-    stream = random_stream(seed, events=40, num_nodes=9, edge_width=3)
-    exact = embeddings(contig(stream, scope="all"), stream)
-    errors = []
-    for hops in (9, 3, 2, 1):
-        found = embeddings(contig(stream, hops=hops, namers=40), stream)
-        errors.append(max(float((a - b).abs().max()) for a, b in zip(found, exact, strict=True)))
-    assert errors[0] < 2e-5
-    assert errors == sorted(errors)
-
-
-# -- time ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("scope", SCOPES)
-def test_only_time_differences_matter(scope: str) -> None:
-    """The same stream at Unix seconds gives the same embeddings, bit for bit."""
-    stream = random_stream(9)
-    model = contig(stream, scope=scope)
-    later = replace(stream, t=stream.t + NOW)
-    for a, b in zip(embeddings(model, stream), embeddings(model, later), strict=True):
-        assert torch.equal(a, b)
-
-
-@torch.no_grad()
-def test_fractions_of_a_second_matter_at_unix_times() -> None:
-    def found(start: float, gap: float) -> Tensor:
-        stream = stream_of([(0, 1, start), (1, 2, start + 0.5)], 4, float_times=True)
-        model = contig(stream)
-        state, history = run_over(model, stream, 1)
-        time = torch.tensor([start + 0.5 + gap], dtype=torch.float64)
-        return model.embed(state, history, torch.tensor([1]), time, time[0])
-
-    assert torch.equal(found(0.0, 0.25), found(float(NOW), 0.25))
-    assert not torch.allclose(found(float(NOW), 0.25), found(float(NOW), 0.375))
-
-
-@torch.no_grad()
-def test_one_second_matters_at_unix_times() -> None:
-    stream = replace(random_stream(9), t=random_stream(9).t + NOW)
-    model = contig(stream)
-    state, history = run_over(model, stream, 4)
-    (time, _), nodes = query_times(history, 1), torch.tensor([0])
-    a, b = (model.embed(state, history, nodes, time + s, time[0] + s) for s in (0, 1))
-    assert not torch.allclose(a, b, atol=1e-4)
 
 
 # -- observing ----------------------------------------------------------------------------------------------
