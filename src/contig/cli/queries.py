@@ -131,10 +131,10 @@ def _id_columns(
 @app.command(
     cls=Command,
     epilog=console.examples(
-        ("contig score runs/first pairs.csv --out scores.csv", "columns src, dst, t"),
-        ("contig score runs/first new.parquet --out scores.parquet", "likely or surprising?"),
-        ("contig score runs/first log.csv --src user --dst item --time when --out s.arrow", "own columns"),
-        ("contig score runs/first pairs.csv --as-of event --out scores.csv", "exact, slower"),
+        ("contig score runs/a pairs.csv --out s.csv", "columns src, dst, t"),
+        ("contig score runs/a new.parquet --out s.parquet", "surprising?"),
+        ("contig score runs/a log.csv --src who --out s.csv", "own columns"),
+        ("contig score runs/a pairs.csv --as-of event --out s.csv", "exact, slower"),
     ),
 )
 @reads_events
@@ -199,9 +199,9 @@ def _parse_as_of(given: str) -> AsOf:
         ("contig recommend runs/first --node ann", "the next destinations"),
         ("contig recommend runs/first --node ann --at 2024-05-01", "at an earlier time"),
         ("contig recommend runs/first --node ann --exclude-seen", "new ones only"),
-        ("contig recommend runs/first --nodes ids.txt --out lists.parquet", "many sources"),
-        ("contig recommend runs/first --out lists.parquet", "every source"),
-        ("contig recommend runs/first --node tea --side dst --json", "sources for a destination"),
+        ("contig recommend runs/first --nodes ids.txt --out x.csv", "many sources"),
+        ("contig recommend runs/first --out x.csv", "every source"),
+        ("contig recommend runs/first --node tea --side dst", "its next sources"),
     ),
 )
 def recommend(
