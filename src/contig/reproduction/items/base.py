@@ -99,9 +99,10 @@ class Item(ABC):
         return Table(self.name, self.title, grids, notes, study.scale.warning)
 
     def own_recipes(self, groups: Sequence[Group]) -> Iterator[tuple[str, Recipe]]:
-        """Yield the recipes of its models as they are, without variants, with the names of their datasets."""
+        """Yield the recipes of finished runs, without variants, with the names of their datasets."""
         for group in groups:
-            yield from ((group.dataset, job.recipe) for job in group.jobs if job.recipe.variant == PLAIN)
+            plain = [job for job in group.jobs if job.recipe.variant == PLAIN and job.done]
+            yield from ((group.dataset, job.recipe) for job in plain)
 
     def figure(self, table: Table, facts: Sequence[str] | None = None) -> Figure | None:
         """Draw a table, with a heading of its title and ``facts`` where facts are given."""

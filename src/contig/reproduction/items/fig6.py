@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from contig.experiments.jobs import Job
 from contig.experiments.lineups import lineup
+from contig.experiments.recipes import Recipe
 from contig.experiments.rows import Spread
 from contig.plots import Curve, Panel
 from contig.reproduction.claims import Claim
@@ -106,6 +107,10 @@ class Fig6(VariantItem):
             f"{claim_note(self.name)} Linear growth has exponent 1.",
             NO_CURVES,
         ]
+
+    def own_recipes(self, groups: Sequence[Group]) -> Iterator[tuple[str, Recipe]]:
+        for group in groups:
+            yield from ((group.dataset, job.recipe) for job in group.jobs if job.done)
 
     def error_bars(self, study: Study) -> str:
         return "one seed"
