@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib.resources import files
 from math import isnan
 
 import pytest
@@ -71,19 +73,23 @@ def test_numbers_that_are_not_published(path: str) -> None:
 
 def test_the_tables_are_complete() -> None:
     """Ten methods transductive, seven inductive, four datasets, two metrics; six for Table 3."""
+    content = json.loads(files("contig.reproduction").joinpath("paper.json").read_text("utf-8"))
     datasets = {"wikipedia", "reddit", "mooc", "collegemsg"}
     for task, count in (("transductive", 10), ("inductive", 7)):
-        methods = paper()["table2"][task]
+        methods = content["table2"][task]
         assert len(methods) == count
         assert all(set(row) == datasets for row in methods.values())
         assert all(set(cell) == {"auc", "ap"} for row in methods.values() for cell in row.values())
-    assert len(paper()["table3"]["auc"]) == 6
-    assert set(paper()["table4"]["without"]) == {*Part.__args__, "nothing"}
+    assert len(content["table3"]["auc"]) == 6
+    assert set(paper().items["table4"].ablations) == {*Part.__args__, "nothing"}
 
 
 def test_every_item_names_its_source_and_its_datasets() -> None:
     for item in NAMES:
-        assert paper()[item]["source"]
+        assert paper().items[item].source
+    assert paper().items["fig3"].cutoffs == (5, 10, 15, 20)
+    assert paper().items["fig4"].claim
+    assert paper().runs == 10
     assert published_datasets("table3") == published_datasets("fig3") == ("wikipedia", "reddit", "mooc")
     assert published_datasets("fig4") == ("wikipedia", "collegemsg")
     assert published_datasets("table2") == published_datasets("table4") == published_datasets() == DATASETS

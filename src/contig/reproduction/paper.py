@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from math import nan
@@ -25,9 +26,62 @@ class DatasetSize(NamedTuple):
     features: int
 
 
+@dataclass(frozen=True)
+class PublishedItem:
+    """A table or figure of the paper: where it is, and what it shows."""
+
+    source: str
+    datasets: tuple[str, ...]
+    claim: str = ""
+    cutoffs: tuple[int, ...] = ()  # K of recall@K, in Figure 3
+    ablations: tuple[str, ...] = ()  # in Table 4
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What the paper says apart from its numbers, which ``published`` returns."""
+
+    runs: int  # over which it takes means
+    settings: dict[str, Any]  # stated options of the training and of the model's size
+    model: dict[str, Any]  # options that make our model the paper's
+    sizes: dict[str, DatasetSize]
+    items: dict[str, PublishedItem]
+
+
 @cache
-def paper() -> dict[str, Any]:
-    """Return the whole file; numbers are in % unless their section says otherwise."""
+def paper() -> Paper:
+    """Return what the paper says."""
+    content = _content()
+    sizes = {
+        name: DatasetSize(size["events"], size["nodes"], size["features"])
+        for name, size in content["table1"]["datasets"].items()
+    }
+    return Paper(
+        runs=content["runs"],
+        settings=_without_source(content["settings"]),
+        model=_without_source(content["model"]),
+        sizes=sizes,
+        items={name: _item(content[name], sizes) for name in content if name.startswith(("table", "fig"))},
+    )
+
+
+def _item(section: dict[str, Any], sizes: dict[str, DatasetSize]) -> PublishedItem:
+    return PublishedItem(
+        source=section["source"],
+        datasets=tuple(section.get("datasets", sizes)),
+        claim=section.get("claim", ""),
+        cutoffs=tuple(section.get("at", ())),
+        ablations=tuple(section.get("without", ())),
+    )
+
+
+def _without_source(section: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in section.items() if name != "source"}
+
+
+@cache
+def _content() -> dict[str, Any]:
+    """Read the whole file; numbers are in % unless their section says otherwise."""
     content: dict[str, Any] = json.loads(
         files("contig.reproduction").joinpath("paper.json").read_text("utf-8")
     )
@@ -36,7 +90,7 @@ def paper() -> dict[str, Any]:
 
 def published(*path: str) -> Spread:
     """Return the number at a path such as ``"table2", "inductive", "tgn", "mooc", "ap"``; NaN for none."""
-    found: Any = paper()
+    found: Any = _content()
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
     if found is None or isinstance(found, dict):
@@ -46,16 +100,14 @@ def published(*path: str) -> Spread:
 
 def published_datasets(item: str = "table1") -> tuple[str, ...]:
     """Return the datasets that the paper shows a table or figure on; by default all it uses."""
-    return tuple(paper()[item].get("datasets", paper()["table1"]["datasets"]))
+    return paper().items[item].datasets
 
 
 def published_size(dataset: str) -> DatasetSize | None:
     """Return the size of a dataset in the paper; None if the paper does not use it."""
-    size = paper()["table1"]["datasets"].get(dataset)
-    return None if size is None else DatasetSize(size["events"], size["nodes"], size["features"])
+    return paper().sizes.get(dataset)
 
 
 def published_settings() -> dict[str, Any]:
     """Return every option of the model and its training that the paper states."""
-    stated = {**paper()["settings"], **paper()["model"]}
-    return {name: value for name, value in stated.items() if name != "source"}
+    return {**paper().settings, **paper().model}

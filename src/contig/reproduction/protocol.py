@@ -60,7 +60,7 @@ def differences(plan: Plan) -> list[str]:
         *known_nodes_notes(study),
         "Node states of inductive events know every earlier event; TGN's code and DyGLib walk the inductive "
         "events alone, so that the memories of their models miss the other events of the test.",
-        f"{seeds_text(study)} here, {paper()['runs']} runs in the paper: our deviations are less reliable.",
+        f"{seeds_text(study)} here, {paper().runs} runs in the paper: our deviations are less reliable.",
         *model_differences(plan),
         *interval_differences(plan),
         LEDGER_NOTE,

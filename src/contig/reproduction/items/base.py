@@ -94,7 +94,7 @@ class Item(ABC):
         """Build its table from the saved results."""
         grids = tuple(grid for grid in self.grids(groups) if grid.lines)
         empty = () if grids else (NO_RESULTS,)
-        source = f"Source: {paper()[self.name]['source']} of the paper."
+        source = f"Source: {paper().items[self.name].source} of the paper."
         notes = (*empty, *self.notes(study, groups), *settings_notes(self.own_recipes(groups)), source)
         return Table(self.name, self.title, grids, notes, study.scale.warning)
 

@@ -60,7 +60,7 @@ class Fig3(EvaluatedItem):
         return [measured, seeds_note(study), *known_nodes_notes(study), NO_CURVES]
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
-        cutoffs = paper()["fig3"]["at"]
+        cutoffs = paper().items["fig3"].cutoffs
         panels = [
             Panel(grid.title, [curve_of(line, cutoffs) for line in grid.lines], "K", "Recall@K, %")
             for grid in table.measured
@@ -82,7 +82,7 @@ class Fig3(EvaluatedItem):
 
 def metrics() -> dict[str, Metric]:
     """Return the metrics by their headings: the recalls of the paper, and MRR."""
-    names = {**{f"R@{k}": f"recall_at_{k}" for k in paper()["fig3"]["at"]}, "MRR": "mrr"}
+    names = {**{f"R@{k}": f"recall_at_{k}" for k in paper().items["fig3"].cutoffs}, "MRR": "mrr"}
     return {heading: _transductive(name) for heading, name in names.items()}
 
 

@@ -149,7 +149,7 @@ class _Curve:
     def __init__(self, grid: Grid, option: str) -> None:
         self.option, self.symbol = option, SYMBOLS[option]
         self.aps = {label: values[0].ours for label, values in grid.models(option).items()}
-        self.chosen = _label(option, paper()["settings"][option])
+        self.chosen = _label(option, paper().settings[option])
 
     @property
     def usable(self) -> bool:

@@ -17,7 +17,7 @@ def seeds_note(study: Study) -> str:
 
 def difference_note() -> str:
     """Explain the columns of the paper."""
-    return f"{DELTA}: ours minus the paper's, which is a mean over {paper()['runs']} runs."
+    return f"{DELTA}: ours minus the paper's, which is a mean over {paper().runs} runs."
 
 
 def inductive_note() -> str:
@@ -38,4 +38,4 @@ def known_nodes_notes(study: Study) -> list[str]:
 
 def claim_note(item: str) -> str:
     """Quote the claim of an item that has no published numbers."""
-    return f"The paper's claim: {paper()[item]['claim']}."
+    return f"The paper's claim: {paper().items[item].claim}."

@@ -72,7 +72,7 @@ class Table4(VariantItem):
 
 
 def _ablations(base: Recipe) -> list[Recipe]:
-    parts = [part for part in paper()["table4"]["without"] if part != NOTHING]
+    parts = [part for part in paper().items["table4"].ablations if part != NOTHING]
     return [*(changed(base, f"{WITHOUT}{part}", without=(part,)) for part in parts), base]
 
 
