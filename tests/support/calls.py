@@ -122,6 +122,7 @@ def wait_to_be_stopped(pipe: str) -> None:
 
 
 if __name__ == "__main__":  # python -m support.calls PIPE LOG: a parent to be stopped
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
     try:
         with sigterm_interrupts(), WorkerPool(1) as pool:
             pool.start(0, Call(Path(sys.argv[2]), wait_to_be_stopped, (sys.argv[1],)), "cpu")
