@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from math import exp
 from pathlib import Path
@@ -318,3 +319,18 @@ def test_score_refuses(options: list[str], message: str, run: Path, here: Path) 
     before = set(here.iterdir())
     assert message in Answer("score", run, *options).refusal
     assert set(here.iterdir()) == before
+
+
+# --- update --------------------------------------------------------------------------------------------
+
+
+def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> None:
+    shutil.copytree(run, here / "copy")
+    (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\nzoe,n14,2024-06-02\n")
+    answer = Answer("update", "copy", "new.csv", *COLUMNS)
+    assert answer.code == 0, answer.err
+    assert "copy observed 2 events and 1 new nodes; it knows 282 events" in answer.err
+    found = Answer("recommend", "copy", "--node", "zoe", "--json").json
+    assert (found["cold_start"], found["last_event"]) == (False, START + 32 * 86_400)
+    again = Answer("update", "copy", "new.csv", *COLUMNS).refusal
+    assert "new.csv, line 2: t=1717200000 is before the last event that the run knows" in again

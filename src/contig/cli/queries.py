@@ -1,4 +1,4 @@
-"""Commands that query a trained run: ``embed``, ``score``, ``recommend`` and ``trajectory``."""
+"""Commands that query a trained run, and ``update``, which gives it new events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from contig.cli import console, outputs
 from contig.cli.commands import Command
-from contig.cli.data import Json, reads_events
+from contig.cli.data import File, Json, reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
@@ -429,6 +429,34 @@ def _draw(stream: EventStream, node: int, path: Trajectory, target: Path) -> Non
         title = f"Node {path.node} in {Path(stream.origin).name}"
         figure = plots.trajectory(stream, summarize(stream), node, path.times, path.embeddings, title)
         plots.save(figure, target)
+
+
+# --- update ------------------------------------------------------------------------------------------
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig update runs/first today.csv", "later events"),
+        ("contig update runs/first new.csv --src user --dst item", "own columns"),
+    ),
+)
+@reads_events
+def update(run: Folder, file: File, reading: ReadOptions, device: Device = "auto") -> None:
+    """Add new events to a trained run, which then answers as if it had known them from the start.
+
+    Events must follow those that the run knows; an older one is refused with its row, and nothing changes.
+    New nodes are welcome. Weights stay as they are.
+    """
+    opened = open_run(run, device)
+    nodes = opened.stream.num_nodes
+    with console.status(f"observing {file}"):
+        added = opened.observe(file, reading)
+    stream = opened.stream
+    console.notice(
+        f"{run} observed {added:,} events and {stream.num_nodes - nodes:,} new nodes; it knows "
+        f"{len(stream):,} events up to {stream.t[-1]}"
+    )
 
 
 # --- sides and times ---------------------------------------------------------------------------------

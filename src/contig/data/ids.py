@@ -68,7 +68,7 @@ class NodeIds:
 
     def find_rows(self, column: Ints | TextIds, side: Side | None, place: Callable[[int], str]) -> Ints:
         """Return the internal ids of a whole column; an error names the place of the first unknown id."""
-        labels, codes = _distinct(column)
+        labels, codes = distinct_ids(column)
         found = np.array([self._lookup_on(label, side) for label in labels], dtype=np.int64)[codes]
         if (found < 0).any():
             row = int(np.argmax(found < 0))
@@ -77,6 +77,11 @@ class NodeIds:
             except DataError as error:
                 raise DataError(f"{place(row)}: {error}") from None
         return found
+
+    def number_of(self, label: int | str, *, dst: bool) -> int:
+        """Return the internal id of a node on one side, or -1 if there is none."""
+        found = self._lookup(label, dst)
+        return -1 if found is None else found
 
     def _lookup_on(self, label: int | str, side: Side | None) -> int:
         """Return an internal id, or -1 where ``find`` would raise."""
@@ -146,7 +151,7 @@ def _checked(label: int | str) -> int | str:
     return label if isinstance(label, str) else int(label)
 
 
-def _distinct(column: Ints | TextIds) -> tuple[list[int | str], Ints]:
+def distinct_ids(column: Ints | TextIds) -> tuple[list[int | str], Ints]:
     """Return the distinct labels of a column, and each row's position among them."""
     if isinstance(column, TextIds):
         return column.labels.to_pylist(), column.codes

@@ -5,6 +5,7 @@
 - ``checkpoint.pt``: everything that changes while training
 - ``best.pt``: weights and state of the best epoch, after validation
 - ``serving.pt``: weights and state after the whole stream
+- ``observed.pt``: the events observed after the training, and the state after them
 - ``metrics.json``, ``curve.png``: the result
 - ``checksums.json``: the checksums of all these files but the figure
 
@@ -41,7 +42,7 @@ from contig.schema import newer_schema
 
 log = logging.getLogger("contig")
 
-RUN_FILES = ("checkpoint.pt", "best.pt", "serving.pt", "metrics.json", "curve.png")  # what a training makes
+RUN_FILES = ("checkpoint.pt", "best.pt", "serving.pt", "observed.pt", "metrics.json", "curve.png")
 RUN_FOLDERS = ("stream", "evaluations", "tensorboard")
 
 
@@ -252,6 +253,10 @@ class RunFolder:
         content = self.load(name)
         restore_model(content, model, state, events, self.path / name, **more)
         return content
+
+    def version(self, name: str) -> str | None:
+        """Return the checksum of a file as it is now, None if there is none."""
+        return sha256(self.path / name) if self.has(name) else None
 
     def _unfinished(self, name: str) -> RunError:
         return RunError(

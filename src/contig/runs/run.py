@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 import numpy as np
 import torch
 
 from contig.data.events import EventStream
+from contig.data.read_options import ReadKeywords, ReadOptions
+from contig.data.readers import read_pairs
 from contig.data.splits import chronological_split
-from contig.errors import ConfigError
+from contig.errors import ConfigError, RunError
 from contig.kernels.devices import pick_device
 from contig.models import Model, NodeState
 from contig.options import set_options
@@ -21,6 +23,7 @@ from contig.progress import Display
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, run_facts
+from contig.runs.observed import extended, saved_tail, with_tail
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
@@ -47,6 +50,8 @@ class Run(TrainedModel):
     ) -> None:
         super().__init__(stream, model, state, config.train.batch_size)
         self.folder, self.config = folder, config
+        self.trained_stream, self.trained_history = stream, self.history  # without what is observed later
+        self._version: str | None = None  # of the observed events
 
     @classmethod
     def open(cls, path: str | Path, device: str | torch.device = "auto") -> Run:
@@ -66,7 +71,61 @@ class Run(TrainedModel):
         run = cls(folder, config, stream, model, state)
         if not complete:
             run._observe_everything(saved["epoch"])
+        if folder.has("observed.pt"):
+            run._load_observed()
         return run
+
+    def observe(
+        self, events: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]
+    ) -> int:
+        """Take in new events, save them with the run, and return their number.
+
+        ``events`` is anything that ``read_events`` takes, or an ``EventStream``; unseen nodes are welcome.
+        They follow what the run knows: an event before the last known one is refused, as is a repetition of
+        exactly the last known ones, and then nothing changes. Weights stay as they are.
+
+        Afterwards the run answers as if it had known the events from the start, whatever pieces they came in:
+        the state is that of the whole stream, observed in batches that are counted from its first event.
+        ``evaluate`` still measures the events of the training.
+        """
+        if not (self.folder.is_finished and self.folder.has("serving.pt")):
+            raise RunError(
+                f"{self.path} is still in training; it can observe new events when the training is finished. "
+                f"To continue it: contig resume {self.path}"
+            )
+        columns, place = read_pairs(events, reading, with_features=True, **options)
+        with self.folder.locked():
+            if self.folder.version("observed.pt") != self._version:
+                raise RunError(f"{self.path} was updated by another process; open the run again.")
+            before = len(self.stream)
+            grown = self._with_stream(extended(self.stream, columns, place))
+            tail = saved_tail(grown.stream, self.trained_stream)
+            serving = self.folder.version("serving.pt")
+            self.folder.save("observed.pt", {**tail, "state": grown.state.snapshot(), "serving": serving})
+            self._version = self.folder.version("observed.pt")
+        self._adopt(grown)
+        return len(self.stream) - before
+
+    def _with_stream(self, stream: EventStream, saved: Mapping[str, Any] | None = None) -> TrainedModel:
+        """Return the model after another stream, with its saved state if there is one."""
+        old = self.state
+        state = NodeState(old.blank, stream.num_nodes, old.device, on_host=old.on_host)
+        grown = TrainedModel(stream, self.model, state, self.batch_size)
+        if saved is None:
+            replay(self.model, state, grown.history, np.arange(len(stream)), self.batch_size)
+        else:
+            state.restore(saved)
+        return grown
+
+    def _adopt(self, grown: TrainedModel) -> None:
+        self.stream, self.state, self.history = grown.stream, grown.state, grown.history
+        self.__dict__.pop("_past", None)  # the playback of the stream as it was
+
+    def _load_observed(self) -> None:
+        saved = self.folder.load("observed.pt")
+        self._version = self.folder.version("observed.pt")
+        current = saved["serving"] == self.folder.version("serving.pt")  # or it was trained further
+        self._adopt(self._with_stream(with_tail(self.stream, saved), saved["state"] if current else None))
 
     def _observe_everything(self, epoch: int) -> None:
         """Advance the state of the best epoch over the whole stream, as a finished training does."""
@@ -137,8 +196,8 @@ class Run(TrainedModel):
         """
         chosen = _task(task, options)
         device = self.state.device
-        state = NodeState(self.state.blank, self.stream.num_nodes, device, on_host=self.state.on_host)
-        self.folder.restore("best.pt", None, state, len(self.stream))
+        state = NodeState(self.state.blank, self.trained_stream.num_nodes, device, on_host=self.state.on_host)
+        self.folder.restore("best.pt", None, state, len(self.trained_stream))
         return self._measure(chosen, self.config, self.model, state, batch_size, show)
 
     def evaluate_heuristics(
@@ -154,8 +213,8 @@ class Run(TrainedModel):
         chosen, found = _task(task, options), {}
         for name in names:
             config = replace(RunConfig.of(name), train=self.config.train)
-            model = build_model(config, self.stream).to(self.state.device)
-            state = model.new_state(self.stream.num_nodes)
+            model = build_model(config, self.trained_stream).to(self.state.device)
+            state = model.new_state(self.trained_stream.num_nodes)
             found[name] = self._measure(chosen, config, model, state, batch_size, show)
         return found
 
@@ -170,11 +229,11 @@ class Run(TrainedModel):
     ) -> Evaluation[R]:
         train, device = self.config.train, self.state.device
         size = set_options(train, {} if batch_size is None else {"batch_size": batch_size}).batch_size
-        split = chronological_split(self.stream, holdout=train.holdout, seed=train.split_seed)
-        data = PreparedStream(self.stream, split, self.history, device)
+        split = chronological_split(self.trained_stream, holdout=train.holdout, seed=train.split_seed)
+        data = PreparedStream(self.trained_stream, split, self.trained_history, device)
         with Display(show) as display:
             result = task.measure(EvaluationContext(model, state, data, size, display.bar))
-        return Evaluation(facts=run_facts(config, self.stream, device, size), result=result)
+        return Evaluation(facts=run_facts(config, self.trained_stream, device, size), result=result)
 
 
 def _task(task: str | Task[Any, Any] | type[Task[Any, Any]], options: dict[str, Any]) -> Task[Any, Any]:

@@ -48,21 +48,29 @@ def read_events(
 
 
 class PairTable(NamedTuple):
-    """Pairs of nodes and times as a file or a table holds them, in its order."""
+    """Pairs of nodes and times, or whole events, as a file or a table holds them, in its order."""
 
     columns: EventColumns
     place: Callable[[int], str]  # where row i is, for messages
 
 
-def read_pairs(source: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]) -> PairTable:
-    """Read pairs to score from any source that ``read_events`` takes, in the order of its rows."""
+def read_pairs(
+    source: Any,
+    reading: ReadOptions | None = None,
+    *,
+    with_features: bool = False,
+    **options: Unpack[ReadKeywords],
+) -> PairTable:
+    """Read pairs from any source that ``read_events`` takes, or a stream, in the order of its rows."""
     reading = reading_options(reading).updated(**options)
-    opened = _open(source, reading)
+    opened = source if isinstance(source, EventStream) else _open(source, reading)
     if isinstance(opened, EventStream):
-        labels = opened.ids.labels
-        columns = validate_arrays(labels[opened.src], labels[opened.dst], opened.t, None, None, opened.origin)
+        labels, features = opened.ids.labels, opened.edge_features if with_features else None
+        ends = labels[opened.src], labels[opened.dst]
+        columns = validate_arrays(*ends, opened.t, None, features, opened.origin)
         return PairTable(columns, row_place(opened.origin))
-    roles = replace(find_roles(opened, reading), label=None, features=())
+    roles = replace(find_roles(opened, reading), label=None)
+    roles = roles if with_features else replace(roles, features=())
     with read_errors(opened.origin, "check the file or write it again."):
         return PairTable(opened.columns(roles, opened.load(roles)), opened.place)
 

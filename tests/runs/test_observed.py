@@ -1,0 +1,177 @@
+"""New events: a run that observes them answers as one that knew them from the start."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.trained import text_id_stream, tiny_stream
+
+from contig.data.events import EventStream
+from contig.errors import DataError, RunError
+from contig.history import History
+from contig.models import NodeState
+from contig.runs.folder import RunFolder
+from contig.runs.run import Run
+from contig.runs.trained_model import TrainedModel
+from contig.streaming.walker import replay
+from contig.training.fit import fit
+
+SMALL = {"dim": 8, "time_dim": 6}
+MODELS: dict[str, dict[str, Any]] = {
+    "contig": SMALL,
+    "contig-pair": {**SMALL, "tokens": 4, "width": 6},
+    "tgn": SMALL,
+    "jodie": SMALL,
+    "edgebank": {},
+    "popularity": {},
+    "recency": {},
+    "transition": {},
+}
+STREAMS: dict[str, Callable[[], EventStream]] = {
+    "ties": lambda: tiny_stream(edge_features=3),
+    "text": text_id_stream,
+}
+
+
+def part(stream: EventStream, start: int, stop: int) -> EventStream:
+    """Some events as a stream of their own, with nodes of their own."""
+    cut, labels = stream[start:stop], stream.ids.labels
+    return EventStream.from_arrays(
+        labels[cut.src],
+        labels[cut.dst],
+        cut.t,
+        edge_features=cut.edge_features,
+        bipartite=stream.bipartite,
+        origin="part",
+    )
+
+
+def table(stream: EventStream) -> pa.Table:
+    labels = stream.ids.labels
+    columns = {"src": labels[stream.src], "dst": labels[stream.dst], "t": stream.t}
+    rows = {name: pa.array(column) for name, column in columns.items()}
+    if stream.edge_features is not None:
+        rows["features"] = pa.array(stream.edge_features.tolist())
+    return pa.table(rows)
+
+
+def with_late_nodes(stream: EventStream) -> EventStream:
+    """The stream with a new source and a new destination in its last tenth."""
+    labels, late = stream.ids.labels, len(stream) * 9 // 10
+    src, dst = labels[stream.src].astype(object), labels[stream.dst].astype(object)
+    new = ("n50", "n51") if labels.dtype.kind == "U" else (5000, 5001)
+    src[late::3], dst[late + 1 :: 4] = new
+    kind = labels.dtype if labels.dtype.kind == "i" else str
+    features = stream.edge_features
+    return EventStream.from_arrays(
+        src.astype(kind), dst.astype(kind), stream.t, edge_features=features, bipartite=True
+    )
+
+
+def from_the_start(run: Run, stream: EventStream) -> TrainedModel:
+    """The same weights after the whole stream, which is numbered in its own way."""
+    state = NodeState(run.model.blank(), stream.num_nodes)
+    replay(run.model, state, History.from_stream(stream), np.arange(len(stream)), run.batch_size)
+    return TrainedModel(stream, run.model, state, run.batch_size)
+
+
+def assert_same_answers(one: TrainedModel, other: TrainedModel, stream: EventStream) -> None:
+    labels = stream.ids.labels
+    some = np.random.default_rng(2).permutation(len(stream))[:90]
+    src, dst, t = labels[stream.src[some]], labels[stream.dst[some][::-1]], stream.t[some].astype(float)
+    for times in (None, t, float(stream.t[-1]) + 9.5):
+        ours, theirs = one.score(src, dst, times), other.score(src, dst, times)
+        np.testing.assert_allclose(ours.score, theirs.score, rtol=1e-6, atol=1e-6)
+        assert ours.known_events.tolist() == theirs.known_events.tolist()
+    sources = sorted(set(src.tolist()))
+    for mine, its in zip(one.recommend(sources, k=99), other.recommend(sources, k=99), strict=True):
+        assert {a.node: pytest.approx(a.score, abs=1e-6) for a in mine} == {b.node: b.score for b in its}
+        assert [a.score for a in mine] == pytest.approx([b.score for b in its], abs=2e-5)
+        assert (mine.last_event, mine.cold_start) == (its.last_event, its.cold_start)
+    if one.model.learns:
+        for at in (None, float(t[0])):
+            vectors = one.embed(sources, at, side="src"), other.embed(sources, at, side="src")
+            np.testing.assert_allclose(*vectors, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+@pytest.mark.parametrize("model", MODELS)
+def test_observed_events_count_as_if_known_from_the_start(model: str, kind: str, tmp_path: Path) -> None:
+    stream = with_late_nodes(STREAMS[kind]())
+    first = len(stream) * 8 // 10
+    options = {**MODELS[model], "batch_size": 30, "epochs": 1}
+    run = fit(part(stream, 0, first), model, out=tmp_path / "run", show=False, **options)
+    assert run.stream.num_nodes < stream.num_nodes
+    cuts = [first, first + 3, first + 8, first + 45, first + 46, len(stream)]
+    for start, stop in itertools.pairwise(cuts):
+        piece = part(stream, start, stop)
+        assert run.observe(piece if stop % 2 else table(piece)) == stop - start
+    expected = from_the_start(run, stream)
+    assert_same_answers(run, expected, stream)
+    assert_same_answers(Run.open(tmp_path / "run"), expected, stream)
+
+
+@pytest.fixture
+def small_run(tmp_path: Path) -> Run:
+    stream = text_id_stream()
+    return fit(part(stream, 0, 200), out=tmp_path / "run", show=False, epochs=1, batch_size=30, **SMALL)
+
+
+def test_the_evaluation_stays_that_of_the_training(small_run: Run) -> None:
+    before = small_run.evaluate(show=False).result
+    small_run.observe(part(text_id_stream(), 200, 260))
+    assert small_run.evaluate(show=False).result == before
+    assert Run.open(small_run.path).evaluate(show=False).result == before
+
+
+def test_refused_events_change_nothing(small_run: Run) -> None:
+    whole = text_id_stream()
+    files = {path: path.read_bytes() for path in small_run.path.rglob("*") if path.is_file()}
+    last = float(small_run.stream.t[-1])
+    rows = {"src": ["n1", "n2"], "dst": ["n11", "n12"], "t": [last + 1, last - 1]}
+    for events, message in (
+        (pa.table(rows), r"row 1 \(counted from 0\): t=.* is before the last event that the run knows"),
+        (part(whole, 150, 210), "row 0 .* is before the last event"),
+        (part(whole, 199, 200), "knows these 1 events already"),
+        (pa.table({"src": ["n1"], "item": ["n11"]}), "no column is called 't'"),
+    ):
+        with pytest.raises(DataError, match=message):
+            small_run.observe(events)
+    assert {path: path.read_bytes() for path in small_run.path.rglob("*") if path.is_file()} == files
+    assert len(small_run.stream) == 200
+
+
+def test_a_failed_save_leaves_the_old_run(small_run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = text_id_stream()
+    small_run.observe(part(whole, 200, 220))
+    answer = small_run.score("n3", "n12").score
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunFolder, "save", fail)
+        with pytest.raises(KeyboardInterrupt):
+            small_run.observe(part(whole, 220, 240))
+    for run in (small_run, Run.open(small_run.path)):
+        assert len(run.stream) == 220
+        assert run.score("n3", "n12").score == pytest.approx(answer)
+
+
+def test_two_writers_do_not_overwrite_each_other(small_run: Run) -> None:
+    other, whole = Run.open(small_run.path), text_id_stream()
+    small_run.observe(part(whole, 200, 220))
+    with pytest.raises(RunError, match="updated by another process; open the run again"):
+        other.observe(part(whole, 200, 230))
+
+
+def test_a_run_in_training_observes_nothing(small_run: Run) -> None:
+    (small_run.path / "metrics.json").unlink()
+    with pytest.raises(RunError, match="still in training"):
+        small_run.observe(part(text_id_stream(), 200, 220))
