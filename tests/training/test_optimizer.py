@@ -78,3 +78,39 @@ def test_a_restored_optimizer_takes_the_same_step() -> None:
         optimizer.step()
     for a, b in zip(one.parameters(), two.parameters(), strict=True):
         assert torch.equal(a, b)
+
+
+def test_the_average_of_weights_is_that_of_a_loop() -> None:
+    """It follows the first steps closely, then forgets by its decay; the weights come back afterwards."""
+    net = network()
+    flat = FlatAdam(net, lr=0.01, weight_decay=0.0, clip=1.0, averaging=0.75)
+    average = [p.detach().clone() for p in net.parameters()]
+    for step in range(1, 16):
+        backward(net, step % 3)
+        flat.step()
+        share = max(3 / (2 + step), 0.25)
+        average = [a + share * (p.detach() - a) for a, p in zip(average, net.parameters(), strict=True)]
+        weights = [p.detach().clone() for p in net.parameters()]
+        with flat.averaged():
+            for a, p in zip(average, net.parameters(), strict=True):
+                torch.testing.assert_close(p.detach(), a, rtol=1e-6, atol=1e-9)
+        for w, p in zip(weights, net.parameters(), strict=True):
+            assert torch.equal(w, p.detach())
+    assert not torch.allclose(average[0], weights[0], rtol=1e-3)
+
+
+def test_the_average_is_saved() -> None:
+    net = network()
+    flat = FlatAdam(net, lr=0.01, weight_decay=0.0, clip=1.0, averaging=0.9)
+    for step in range(4):
+        backward(net, step % 3)
+        flat.step()
+    twin = copy.deepcopy(net)
+    other = FlatAdam(twin, lr=0.01, weight_decay=0.0, clip=1.0, averaging=0.9)
+    other.load_state_dict(flat.state_dict())
+    for one, optimizer in ((net, flat), (twin, other)):
+        backward(one, 1)
+        optimizer.step()
+    with flat.averaged(), other.averaged():
+        for a, b in zip(net.parameters(), twin.parameters(), strict=True):
+            assert torch.equal(a, b)

@@ -19,6 +19,7 @@ from contig.streaming.capture import Compiled
 ALIGNMENT = 64  # elements; matrix products are slower on unaligned weights
 BETAS = (0.9, 0.999)
 EPSILON = 1e-8
+EARLY = 3  # of the average of weights: the share of step n is at least 3 / (2 + n)
 
 
 class FlatAdam:
@@ -70,8 +71,8 @@ class FlatAdam:
         else:
             self._update_on_cpu(grad)
         if self.average is not None:
-            # The weights at the start count less than their share: early averages are over all steps so far.
-            share = (1 / (1 + self.count)).clamp(min=1 - self.averaging)
+            # At first it is mostly of the last third of the steps: the weights at the start are random.
+            share = (EARLY / (EARLY - 1 + self.count)).clamp(min=1 - self.averaging)
             self.average.lerp_(self.vector, share)
 
     @contextmanager
