@@ -215,7 +215,7 @@ class RunFolder:
         if source.is_file() and source.stat().st_mtime > copy.stat().st_mtime:
             log.warning(
                 f"{source} has changed since {self.path} read it; the run answers from the {len(stream):,} "
-                "events it was trained on. Train again to include new events."
+                "events it was trained on. Add later events with 'contig update', or train again."
             )
 
     def save(self, name: str, content: dict[str, Any]) -> None:
