@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 import contig
+from contig.errors import ConfigError
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, NodeState
 from contig.testing import CHECKS, Check, ModelCase, check_model, contract
@@ -359,5 +360,5 @@ def test_departures_are_declared() -> None:
     check = CHECK_OF["empty_history"]
     check(ModelCase(KnowsNumbers, identifies_nodes=True))
     CHECK_OF["new_node_takes_part"](ModelCase(NeverLearnsOfNewNodes, frozen=True))
-    with pytest.raises(TypeError, match="fixed"):
+    with pytest.raises(ConfigError, match="Unknown departure 'fixed'"):
         check_model(Sound, fixed=True)
