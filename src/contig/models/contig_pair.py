@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from contig.history import History
 from contig.layers.losses import link_loss
-from contig.models.bases.pair_evidence import PairEvidence
+from contig.models.bases.pair_evidence import EvidencePart, PairEvidence
 from contig.models.contig import ConTIG, ConTIGOptions
 from contig.models.contract import DataShape, EventBatch
 from contig.models.state import NodeState
@@ -42,6 +42,9 @@ class ConTIGPairOptions(ConTIGOptions):
         (1, 2), "transitions to count: from a partner to the one this many events later"
     )
     evidence_dropout: float = option(0.1, "dropout in the network that reads the evidence", low=0, below=1)
+    without_evidence: tuple[EvidencePart, ...] = option(
+        (), "kinds of evidence to leave out (for ablations), for instance transitions"
+    )
     embedding: Fusion = option(
         "apart",
         "ConTIG's embeddings: trained apart from the evidence, joined with it in the score, or not trained",
@@ -60,7 +63,12 @@ class ConTIGPair(ConTIG):
         super().__init__(options, data)
         o = options
         self.evidence = PairEvidence(
-            o.width, data, neighbors=o.tokens, steps=o.steps, dropout=o.evidence_dropout
+            o.width,
+            data,
+            neighbors=o.tokens,
+            steps=o.steps,
+            dropout=o.evidence_dropout,
+            without=o.without_evidence,
         )
         self.verdict = nn.Sequential(nn.GELU(), nn.Linear(o.width, 1))
         self.reads_state = o.embedding == "joined"

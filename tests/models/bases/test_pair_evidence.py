@@ -6,13 +6,15 @@ import math
 from itertools import pairwise
 
 import numpy as np
+import pytest
 import torch
 from support.problems import shape_of
 
 import contig
 from contig.history import History, TimeScale
 from contig.history.evidence import EvidenceSpec
-from contig.models.bases.pair_evidence import PairEvidence, Side
+from contig.models.bases import pair_evidence
+from contig.models.bases.pair_evidence import EvidencePart, PairEvidence, Side
 
 K, STEPS, TIMES = 4, (1, 2), torch.tensor([17, 40, 61])
 SRC, DST = torch.tensor([2, 0, 5]), torch.tensor([[6, 3], [1, 0], [8, 2]])  # node 8 has no events
@@ -175,3 +177,38 @@ def test_the_scales_are_intervals_of_the_stream() -> None:
             times.setdefault(end, []).append(t)
     gaps = {b - a for each in times.values() for a, b in pairwise(each) if b > a}
     assert {reader.scales.unit, *reader.scales.decay_times} <= gaps
+
+
+PARTS = {
+    ("meetings", "neighbors"): ("meeting",),
+    ("activity",): ("node", "incoming"),
+    ("transitions",): ("follows",),
+}
+
+
+@pytest.mark.parametrize("without", PARTS)
+def test_evidence_that_is_left_out_does_not_matter(
+    without: tuple[EvidencePart, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, history, _ = problem()
+    reduced = PairEvidence(
+        7, shape_of_width(3), neighbors=K, steps=STEPS, dropout=0.0, without=without
+    ).eval()
+    before = [reader.eval()(history, SRC, DST, TIMES) for reader in (whole, reduced)]
+    for name in PARTS[without]:  # nothing of this kind ever happened
+        monkeypatch.setattr(pair_evidence, name, lambda first, *_: torch.full_like(first, -1))
+    after = [reader(history, SRC, DST, TIMES) for reader in (whole, reduced)]
+    assert not torch.allclose(after[0], before[0], atol=1e-4)
+    torch.testing.assert_close(after[1], before[1])
+
+
+def test_a_single_kind_of_evidence_is_enough_to_build_the_network() -> None:
+    """Transitions alone, and plain counts of them: neither the pair nor decayed counts are looked up."""
+    _, history, _ = problem()
+    without: tuple[EvidencePart, ...] = ("meetings", "activity", "neighbors", "decay")
+    reader = PairEvidence(7, shape_of_width(0), neighbors=K, steps=STEPS, dropout=0.0, without=without)
+    assert reader.pair is None
+    assert reader.scales.decay_times == ()
+    assert [linear.in_features for linear in reader.shared] == [2 * len(STEPS) * 2] * 2  # type: ignore[union-attr]
+    found = reader(history, SRC, DST, TIMES)
+    assert not torch.allclose(found[0, 0], found[1, 0], atol=1e-5)

@@ -14,7 +14,8 @@ Everything counted is described by its count and its recency, events also by dec
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,11 +27,17 @@ from contig.kernels.keyed_events import KeyedEvents
 from contig.models.contract import DataShape
 
 POOLS = 3  # mean, maximum, latest
-PAIR_KEYS = 5  # meetings in both directions, events of both, incoming events of the candidate
+ACTIVITY_KEYS = 3  # events of both nodes, incoming events of the candidate
 MEETING_KEYS, TRANSITION_KEYS = 2, 2  # in both directions
 MATCHES = 2  # whether a token is the other node, and how many of it and the more recent tokens are
 TRANSITION_COLUMNS = 2  # count and recency
+DECAY_PERCENTILES = (50, 80, 95)  # of the intervals of a node
 AGE_SCALE = 0.1  # of log(1 + age / unit)
+
+
+# The meetings of the two; how active nodes are; how each one's partners met the other; what follows what;
+# decayed counts next to plain ones.
+EvidencePart = Literal["meetings", "activity", "neighbors", "transitions", "decay"]
 
 
 class EvidenceScales(NamedTuple):
@@ -40,9 +47,9 @@ class EvidenceScales(NamedTuple):
     decay_times: tuple[float, ...]
 
     @classmethod
-    def of(cls, time: TimeScale) -> EvidenceScales:
+    def of(cls, time: TimeScale, *, decayed: bool = True) -> EvidenceScales:
         """Take them from the intervals between consecutive events of a node."""
-        return cls(time.percentile(2), tuple(time.percentile(p) for p in (50, 80, 95)))
+        return cls(time.percentile(2), tuple(time.percentile(p) for p in DECAY_PERCENTILES if decayed))
 
 
 class Side(NamedTuple):
@@ -56,22 +63,35 @@ class PairEvidence(nn.Module):
     """Maps pairs ``[queries, candidates]`` at times to vectors ``[queries, candidates, width]``."""
 
     def __init__(
-        self, width: int, data: DataShape, *, neighbors: int, steps: tuple[int, ...], dropout: float
+        self,
+        width: int,
+        data: DataShape,
+        *,
+        neighbors: int,
+        steps: tuple[int, ...],
+        dropout: float,
+        without: Collection[EvidencePart] = (),
     ) -> None:
         super().__init__()
         check_steps(steps)
-        self.neighbors, self.steps, self.edge_width = neighbors, steps, data.edge_width
-        self.scales = EvidenceScales.of(data.time_scale)
+        self.neighbors, self.edge_width = neighbors, data.edge_width
+        self.steps = () if "transitions" in without else steps
+        self.meetings, self.activity = "meetings" not in without, "activity" not in without
+        self.relations = "neighbors" not in without
+        self.scales = EvidenceScales.of(data.time_scale, decayed="decay" not in without)
         counted = 2 + len(self.scales.decay_times)  # columns that describe an event
-        shared = MEETING_KEYS * counted + TRANSITION_KEYS * len(steps) * TRANSITION_COLUMNS + MATCHES
-        self.own = nn.ModuleList(nn.Linear(1 + counted + data.edge_width, width) for _ in range(2))
-        self.shared = nn.ModuleList(nn.Linear(shared, width, bias=False) for _ in range(2))
-        self.pair = nn.Sequential(nn.Linear(PAIR_KEYS * counted, width), nn.GELU())
-        self.merge = nn.Sequential(
-            nn.LayerNorm((1 + 2 * POOLS) * width),
-            nn.Dropout(dropout),
-            nn.Linear((1 + 2 * POOLS) * width, width),
+        alone = 1 + counted * self.activity + data.edge_width
+        shared = (
+            MEETING_KEYS * counted * self.relations
+            + MATCHES * self.meetings
+            + TRANSITION_KEYS * len(self.steps) * TRANSITION_COLUMNS
         )
+        keys = MEETING_KEYS * self.meetings + ACTIVITY_KEYS * self.activity
+        self.own = nn.ModuleList(nn.Linear(alone, width) for _ in range(2))
+        self.shared = nn.ModuleList(nn.Linear(shared, width, bias=False) for _ in range(2 if shared else 0))
+        self.pair = nn.Sequential(nn.Linear(keys * counted, width), nn.GELU()) if keys else None
+        merged = (2 * POOLS + bool(keys)) * width
+        self.merge = nn.Sequential(nn.LayerNorm(merged), nn.Dropout(dropout), nn.Linear(merged, width))
 
     def get_extra_state(self) -> Tensor:
         """Return what is saved with the weights: the scales."""
@@ -91,11 +111,14 @@ class PairEvidence(nn.Module):
             Side(self._near(history, src.unsqueeze(1), times.unsqueeze(1)), other=y),
             Side(self._near(history, dst, when), other=x),
         )
-        keys = [meeting(x, y), meeting(y, x), node(x), node(y), incoming(y)]
-        parts = [self.pair(self._look_up(evidence.events, keys, when))]
+        keys = [meeting(x, y), meeting(y, x)] if self.meetings else []
+        keys += [node(x), node(y), incoming(y)] if self.activity else []
+        parts = [self.pair(self._look_up(evidence.events, keys, when))] if self.pair is not None else []
         for number, side in enumerate(sides):
-            alone = self._alone(history, evidence, side.near, times)
-            hidden = self.own[number](alone) + self.shared[number](self._shared(evidence, side, times))
+            hidden = self.own[number](self._alone(history, evidence, side.near, times))
+            if self.shared:
+                hidden = hidden + self.shared[number](self._shared(evidence, side, times))
+            hidden = hidden.expand(*dst.shape, -1, -1)
             parts.append(_pool(nn.functional.gelu(hidden), side.near.mask.unsqueeze(-1)))
         merged: Tensor = self.merge(torch.cat(parts, -1))
         return merged
@@ -109,9 +132,10 @@ class PairEvidence(nn.Module):
         """Return what tokens say by themselves, ``[queries, 1 or candidates, k, width]``."""
         when = times.view(-1, 1, 1)
         age = (when - near.time).double() / self.scales.unit
-        keys = torch.where(near.mask, node(near.node), -1)
-        counts = self._look_up(evidence.events, [keys], when.expand(keys.shape))
-        parts = [AGE_SCALE * torch.log1p(age).float().unsqueeze(-1), counts]
+        parts = [AGE_SCALE * torch.log1p(age).float().unsqueeze(-1)]
+        if self.activity:
+            keys = torch.where(near.mask, node(near.node), -1)
+            parts.append(self._look_up(evidence.events, [keys], when.expand(keys.shape)))
         if self.edge_width:
             parts.append(self._features(history, near.event))
         return torch.cat(parts, -1)
@@ -121,13 +145,13 @@ class PairEvidence(nn.Module):
         shape = (*side.other.shape, self.neighbors)
         n, other = side.near.node.expand(shape), side.other.unsqueeze(-1).expand(shape)
         mask, when = side.near.mask.expand(shape), times.view(-1, 1, 1).expand(shape)
-        meetings = [meeting(n, other), meeting(other, n)]
-        match = ((n == other) & mask).float()
-        parts = [
-            self._look_up(evidence.events, [torch.where(mask, key, -1) for key in meetings], when),
-            match.unsqueeze(-1),
-            match.cumsum(-1).unsqueeze(-1),
-        ]
+        parts = []
+        if self.relations:
+            keys = [torch.where(mask, key, -1) for key in (meeting(n, other), meeting(other, n))]
+            parts.append(self._look_up(evidence.events, keys, when))
+        if self.meetings:
+            match = ((n == other) & mask).float()
+            parts += [match.unsqueeze(-1), match.cumsum(-1).unsqueeze(-1)]
         if self.steps:
             keys = [key for step in self.steps for key in (follows(n, other, step), follows(other, n, step))]
             masked = [torch.where(mask, key, -1) for key in keys]
