@@ -39,7 +39,7 @@ def drawn(negatives: NegativeEdges) -> list[Edge]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_negatives_are_always_the_same_and_never_true(
+def test_negatives_are_always_the_same_and_only_some_may_be_true(
     kind: NegativeKind, stream: EventStream, split: Split
 ) -> None:
     """Whatever was drawn before."""
@@ -59,7 +59,8 @@ def test_negatives_are_always_the_same_and_never_true(
     ):
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
         assert len(drawn(one)) == len(events)
-        assert not true & {(*e, t) for e, t in zip(drawn(one), stream.t[events].tolist(), strict=True)}
+        hits = true & {(*e, t) for e, t in zip(drawn(one), stream.t[events].tolist(), strict=True)}
+        assert bool(hits) is (kind == "random-any")
 
 
 def test_random_negatives_keep_the_source(stream: EventStream, split: Split) -> None:
@@ -74,6 +75,18 @@ def test_random_negatives_keep_the_source(stream: EventStream, split: Split) -> 
     assert len(set(found.dyglib.dst.tolist())) > 3
     assert isnan(found.random_fallback)
     assert isnan(found.random_fallback_dyglib)
+
+
+def test_unchecked_negatives_are_uniform() -> None:
+    """Every destination, the true one included, is drawn equally often."""
+    few = random_stream(5, events=4000, num_nodes=6)
+    parts = chronological_split(few, seed=1)
+    found = draw_negatives(few, parts, parts.test, "random-any")
+    np.testing.assert_array_equal(found.ours.src, few.src[parts.test])
+    counts = np.bincount(found.ours.dst, minlength=6)[few.destinations]
+    expected = len(parts.test) / len(few.destinations)
+    assert np.all(np.abs(counts - expected) < 5 * np.sqrt(expected))
+    assert isnan(found.random_fallback)
 
 
 def test_historical_negatives_are_earlier_edges(stream: EventStream, split: Split) -> None:

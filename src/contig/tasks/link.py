@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from contig.tasks.link_negatives import LinkNegatives
     from contig.tasks.link_scoring import ScoredLinks
 
-NegativeKind = Literal["random", "historical", "inductive", "historical-source"]
+NegativeKind = Literal["random", "random-any", "historical", "inductive", "historical-source"]
 
 OURS, DYGLIB = "ind. ours", "ind. dyglib"  # as tables name the two protocols
 DYGLIB_TEXT = "inductive events in batches of their own, with negatives among themselves, as DyGLib"
@@ -47,7 +47,9 @@ class LinkOptions:
     """Options of link prediction."""
 
     negatives: NegativeKind = option(
-        "random", "how negatives are sampled: random, historical or inductive (as DyGLib), historical-source"
+        "random",
+        "how negatives are sampled: random (never true), random-any, historical or inductive (as DyGLib), "
+        "historical-source",
     )
 
 

@@ -22,6 +22,7 @@ from contig.tasks.link import NegativeKind
 from contig.tasks.task import EVALUATION_SEED
 
 DYGLIB_SEED = EVALUATION_SEED + 1
+RANDOM: tuple[NegativeKind, ...] = ("random", "random-any")
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,12 @@ class LinkNegatives:
     @property
     def random_fallback(self) -> float:
         """Return the share of negatives that are random though they should not be; NaN for random ones."""
-        return nan if self.kind == "random" else self.ours.fallback_share
+        return nan if self.kind in RANDOM else self.ours.fallback_share
 
     @property
     def random_fallback_dyglib(self) -> float:
         """Return the same for the negatives by ``dyglib``."""
-        return nan if self.kind == "random" else self.dyglib.fallback_share
+        return nan if self.kind in RANDOM else self.dyglib.fallback_share
 
 
 def draw_negatives(
@@ -56,14 +57,20 @@ def draw_negatives(
     """Draw the negatives of events (ascending positions).
 
     - ``random``: any destination; by ``dyglib`` any of the inductive events' destinations.
+    - ``random-any``: the same without a look at what is true, as TGN's code and DyGLib draw them: with few
+      destinations many a negative is the true one, so that no model can reach 100%.
     - ``historical`` and ``inductive``: see ``contig.data.negative_edges``; by ``dyglib`` edges of the
       inductive events alone, among which the two kinds are the same.
     - ``historical-source``: a destination that the source met in training, else a random one.
 
-    None is a true event of its source at that time.
+    None but ``random-any`` may be a true event of its source at that time.
     """
     inductive = split.new_nodes[stream.src[events]] | split.new_nodes[stream.dst[events]]
     new = events[inductive]
+    if kind == "random-any":
+        ours = _draw_any(stream, events, stream.destinations, EVALUATION_SEED)
+        dyglib = _draw_any(stream, new, np.unique(stream.dst[new]), DYGLIB_SEED)
+        return LinkNegatives(kind, events, inductive, ours, dyglib)
     if kind == "historical" or kind == "inductive":
         only_new = kind == "inductive"
         ours = sample_edges(stream, events, np.random.default_rng(EVALUATION_SEED), only_new=only_new)
@@ -81,6 +88,14 @@ def _draw(negatives: Negatives, stream: EventStream, events: NDArray[np.int64]) 
     at, sources = torch.from_numpy(events), torch.from_numpy(src)
     dst = negatives.draw(at, sources).squeeze(1).numpy()
     return NegativeEdges(src, dst, negatives.falls_back(at, sources).numpy())
+
+
+def _draw_any(
+    stream: EventStream, events: NDArray[np.int64], destinations: NDArray[np.int64], seed: int
+) -> NegativeEdges:
+    place = np.random.default_rng(seed).integers(0, max(1, len(destinations)), len(events))
+    dst = destinations[place] if len(events) else stream.dst[events]
+    return NegativeEdges(stream.src[events], dst, np.zeros(len(events), dtype=bool))
 
 
 def _draw_among_own(
