@@ -55,10 +55,10 @@ test-portable-fast: setup  ## the same for the numeric tests under two settings
 torture: setup  ## damage, kill and starve contig, thousands of times (SCALE=0.1 for a tenth)
 	PYTHONPATH=tests $(BIN)/python -m support.torture --scale $(or $(SCALE),1)
 
-demo: setup  ## train on a real stream, compare with a heuristic, and draw one node's trajectory
+demo: setup  ## train on a real stream, compare with heuristics, and draw one node's trajectory
 	@rm -rf demo && mkdir -p demo
 	$(BIN)/contig inspect collegemsg --plot demo/collegemsg.png
-	$(BIN)/contig train collegemsg --out demo/run --epochs 3 --compare edgebank
+	$(BIN)/contig train collegemsg --out demo/run --epochs 3
 	$(BIN)/contig trajectory demo/run --node 9 --plot demo/trajectory.png
 	@echo "See demo/collegemsg.png, demo/run/curve.png and demo/trajectory.png."
 
