@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 import pytest
+from support.commands import Answer
 
 from contig.data.catalog import DATASETS
 from contig.data.readers import READERS
@@ -134,6 +135,15 @@ def test_make_commands_are_targets_of_the_makefile() -> None:
     ]
     assert used
     assert [target for target in used if target not in targets] == []
+
+
+def test_the_makefile_uses_options_that_exist() -> None:
+    """``make demo`` takes too long to be run here, and must not fail for a renamed option."""
+    recipes = re.findall(r"\$\(BIN\)/contig (.+)", (ROOT / "Makefile").read_text())
+    assert len(recipes) > 3
+    for words in (recipe.split() for recipe in recipes):
+        help = Answer(words[0], "--help").out
+        assert [word for word in words if word.startswith("--") and word not in help] == []
 
 
 @pytest.mark.parametrize("block", PYTHON, ids=str)
