@@ -10,7 +10,7 @@ from typer.core import TyperCommand
 
 
 class Command(TyperCommand):
-    """A command whose help has no types beside flags and arguments, and no braces and parentheses."""
+    """A command whose help has no types next to flags and arguments, and no braces and parentheses."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return readable(super().get_params(ctx))

@@ -66,7 +66,7 @@ def task_options(tasks: Iterable[type[Task[Any, Any]]]) -> list[TaskOption]:
 
 
 def _metavar(kind: str) -> str:
-    """Return what stands for the value of an option: its choices, or a word for its type."""
+    """Return the placeholder of an option's value: its choices, or a word for its type."""
     if kind.startswith("int"):
         return "N"
     choices = [part for part in kind.split(" | ") if part != "None"]

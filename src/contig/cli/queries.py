@@ -167,9 +167,10 @@ def score(
 ) -> None:
     """Score pairs at times: how likely each is, and how surprising.
 
-    The file has a row for each pair: score (a logit), probability, surprise (-log2 of the probability, in
-    bits) and last_event, the time of the last event that the score knows. Every pair is scored from the
-    events strictly before its time.
+    Writes src, dst, t, score (a logit), probability (of a true pair rather than one with a random
+    destination), surprise (-log2 of it, in bits) and last_event, the time of the last event that
+    the score uses; heuristics have a score only. Every pair is scored from the events strictly
+    before its time.
     """
     outputs.check_file("--out", out, *outputs.TABLES)
     from contig.data.readers import read_pairs
@@ -443,10 +444,11 @@ def _draw(stream: EventStream, node: int, path: Trajectory, target: Path) -> Non
 )
 @reads_events
 def update(run: Folder, file: File, reading: ReadOptions, device: Device = "auto") -> None:
-    """Add new events to a trained run, which then answers as if it had known them from the start.
+    """Add new events and nodes to a trained run without retraining.
 
-    Events must follow those that the run knows; an older one is refused with its row, and nothing changes.
-    New nodes are welcome. Weights stay as they are.
+    Answers are the same however the events are divided into files. Events must not be older than
+    the last known one; otherwise the row is reported and nothing changes. Evaluation still uses the
+    events the run was trained on.
     """
     opened = open_run(run, device)
     nodes = opened.stream.num_nodes

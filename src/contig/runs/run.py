@@ -80,13 +80,13 @@ class Run(TrainedModel):
     ) -> int:
         """Take in new events, save them with the run, and return their number.
 
-        ``events`` is anything that ``read_events`` takes, or an ``EventStream``; unseen nodes are welcome.
-        They follow what the run knows: an event before the last known one is refused, as is a repetition of
-        exactly the last known ones, and then nothing changes. Weights stay as they are.
+        ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
+        event before the last known one is refused, as is a repetition of exactly the last known ones, and
+        then nothing changes. Weights stay as they are.
 
-        Afterwards the run answers as if it had known the events from the start, whatever pieces they came in:
-        the state is that of the whole stream, observed in batches that are counted from its first event.
-        ``evaluate`` still measures the events of the training.
+        Answers are the same however the events are divided into calls: the state is that of the whole stream,
+        observed in batches that are counted from its first event. ``evaluate`` still uses the events the run
+        was trained on.
         """
         if not (self.folder.is_finished and self.folder.has("serving.pt")):
             raise RunError(

@@ -32,7 +32,7 @@ def links_of(
     """Look up the links of nodes at ``as_of``: to their latest partners, and from nodes that name them.
 
     The latter are looked for in the last ``namers`` events of each node. If there are more of them, those
-    found stand for all, with weights to match.
+    found represent the rest, with weights to match.
     """
     latest = model.latest(state, history, nodes)
     partner = model.latest(state, history, latest.partner)
