@@ -99,6 +99,20 @@ def test_a_restricted_history_knows_its_events_alone(stream: contig.EventStream)
     assert counts(found, keys, 70, transitions=True) == counts(expected, keys, 70, transitions=True)
 
 
+def test_histories_that_share_columns_count_their_own_events(stream: contig.EventStream) -> None:
+    """What is appended to the whole history is not part of one that was restricted before."""
+    whole = History.from_stream(stream)
+    restricted = whole.only(np.arange(100))
+    keys = meeting(torch.arange(7), torch.arange(7))
+    before = counts(restricted.evidence(SPEC), keys, 1000)
+    whole.evidence(SPEC)
+    whole.append(torch.tensor([3, 3, 2]), torch.tensor([3, 3, 2]), torch.tensor([95, 96, 97]))
+    assert counts(restricted.evidence(SPEC), keys, 1000) == before
+    src, dst = whole.events["src"], whole.events["dst"]
+    expected = [int(((src == v) & (dst == v)).sum()) for v in range(7)]
+    assert counts(whole.evidence(SPEC), keys, 1000) == expected
+
+
 def test_steps_out_of_range_are_refused(stream: contig.EventStream) -> None:
     with pytest.raises(ConfigError, match="steps"):
         History.from_stream(stream).evidence(EvidenceSpec(steps=(0,)))

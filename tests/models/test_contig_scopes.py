@@ -15,6 +15,8 @@ from support.problems import (
 )
 from torch import Tensor
 
+from contig.errors import ConfigError
+
 NOW = 1_700_000_000
 
 
@@ -37,6 +39,15 @@ def test_scopes_agree_if_every_node_has_one_partner() -> None:
     for other in found[1:]:
         for a, b in zip(found[0], other, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("horizon", "most"), [(1.0, 9), (0.1, 4)])
+def test_walks_longer_than_the_series_are_refused(horizon: float, most: int) -> None:
+    stream = random_stream(1)
+    contig(stream, scope="near", hops=most, horizon=horizon)
+    with pytest.raises(ConfigError, match=f"use hops={most} or fewer"):
+        contig(stream, scope="near", hops=most + 1, horizon=horizon)
+    contig(stream, scope="all", hops=most + 1, horizon=horizon)  # hops do not matter there
 
 
 @pytest.mark.parametrize("seed", [2, 3])

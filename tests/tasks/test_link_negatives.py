@@ -146,6 +146,19 @@ def test_a_source_with_all_inductive_destinations_gets_another(split: Split) -> 
     assert draw_negatives(stream, split, split.test, "historical-source").random_fallback_dyglib == 1
 
 
+def test_a_source_with_a_past_keeps_its_own_negative() -> None:
+    """All inductive events have one destination, so no random one is left, but each source met another."""
+    n = np.arange(40)
+    src, dst = np.append(n % 4, [0, 1, 2]), np.append(4 + n % 3, [8, 8, 8])  # node 8 is new
+    stream = EventStream.from_arrays(src, dst, np.append(n, [40, 41, 42]), bipartite=False)
+    split = chronological_split(stream, holdout="paper")
+    found = draw_negatives(stream, split, split.test, "historical-source")
+    assert found.inductive.sum() == 3
+    assert found.random_fallback_dyglib == 0
+    met = set(edges(stream, split.train))
+    assert all(edge in met for edge in drawn(found.dyglib))
+
+
 def test_no_inductive_events(stream: EventStream) -> None:
     split = chronological_split(stream, holdout="paper")
     split.new_nodes[:] = False

@@ -55,20 +55,16 @@ class Evidence:
     def __init__(self, history: History, spec: EvidenceSpec) -> None:
         _check(history, spec)
         self.spec = spec
-        self.position = history.num_events  # of the first event that is not counted yet
         at = history.event_indices()
         self.events = _indexed(_event_keys(history, at, spec), spec.decay_times, history.device)
         self.transitions = _indexed(_transition_keys(history, at, spec), (), history.device)
 
-    def catch_up(self, history: History) -> None:
-        """Count the events that were appended to the history since the last call."""
-        if self.position == history.num_events:
-            return
+    def append(self, history: History, at: Tensor) -> None:
+        """Count events that were appended to the history, by position."""
         _check(history, self.spec)
-        at = torch.arange(self.position, history.num_events, device=history.device)
-        self.events.append(*_event_keys(history, at, self.spec))
-        self.transitions.append(*_transition_keys(history, at, self.spec))
-        self.position = history.num_events
+        events, transitions = _event_keys(history, at, self.spec), _transition_keys(history, at, self.spec)
+        self.events.append(*events)
+        self.transitions.append(*transitions)
 
     def nbytes(self) -> int:
         """Return the size of the evidence in memory."""

@@ -152,9 +152,7 @@ class History:
         """
         if spec not in self._evidence:
             self._evidence[spec] = Evidence(self, spec)
-        found = self._evidence[spec]
-        found.catch_up(self)
-        return found
+        return self._evidence[spec]
 
     def event_indices(self) -> Tensor:
         """Return the positions of the indexed events in ascending order; ``only`` leaves some out."""
@@ -182,8 +180,11 @@ class History:
         if end >= MAX_INT32_EVENTS:
             self.segments.widen_events()
         self.grow(1 + int(torch.maximum(src, dst).max()))
-        place(self.segments, torch.arange(first, end, device=self.device), src, dst, rows["t"])
+        added = torch.arange(first, end, device=self.device)
+        place(self.segments, added, src, dst, rows["t"])
         self.events.append(**rows)
+        for evidence in self._evidence.values():
+            evidence.append(self, added)
 
     def grow(self, num_nodes: int) -> None:
         """Make space for nodes ``0..num_nodes``; new ones have no events."""

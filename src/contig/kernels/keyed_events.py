@@ -52,7 +52,7 @@ class KeyedEvents:
 
     @classmethod
     def of(cls, keys: Tensor, times: Tensor, decay_times: Sequence[float]) -> KeyedEvents:
-        """Index keys ``[n]`` at times ``[n]`` (ascending), with no spare capacity; negative keys are skipped.
+        """Index keys ``[n]`` at times ``[n]`` (ascending); negative keys are skipped.
 
         The result is on the CPU.
         """

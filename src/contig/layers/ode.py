@@ -231,8 +231,17 @@ class GatedODE(nn.Module):
         """
         if self.solver != "series":
             return self._integrated_walks(initial, rings)
+        self.check_walks(len(rings))
         x, gates, forcing = self._driven(initial, rings)
         return forced_value(x, gates, forcing, SeriesSettings(self.beta / 2, self.degree + 1), self.horizon)
+
+    def check_walks(self, links: int) -> None:
+        """Refuse walks that are longer than the series."""
+        if self.solver == "series" and links > self.degree:
+            raise ConfigError(
+                f"hops={links}: walks of more than {self.degree} links are below the tolerance of the series "
+                f"at this horizon; use hops={self.degree} or fewer."
+            )
 
     def _driven(self, initial: Tensor, rings: Sequence[Ring]) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return start, gates and forcing of the innermost ring."""

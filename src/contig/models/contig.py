@@ -136,6 +136,8 @@ class ConTIG(AttentiveMemory):
             adaptive="adaptive" not in o.without,
             without=dropped,
         )
+        if o.scope == "near":
+            self.ode.check_walks(o.hops)
         self.fixed_shapes = o.scope != "batch" and o.solver == "series"
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
         self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)

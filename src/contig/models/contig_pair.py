@@ -24,7 +24,7 @@ from contig.models.contract import DataShape, EventBatch
 from contig.models.state import NodeState
 from contig.options import option
 
-KEPT = 0.5  # of the events whose embeddings are joined in training, so that evidence is read by itself too
+KEPT = 0.5  # share of events that see embeddings in training; the others learn from evidence alone
 CPU_PAIRS, GPU_PAIRS = 2**10, 2**16  # ranked in one call: what fits into a cache, and some gigabytes
 
 Fusion = Literal["apart", "joined", "none"]

@@ -1,4 +1,4 @@
-"""Heuristic baselines next to a learned model: where the model loses to one, it is said."""
+"""Heuristic baselines next to a learned model, and where the model loses to one of them."""
 
 from __future__ import annotations
 

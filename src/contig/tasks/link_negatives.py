@@ -58,12 +58,12 @@ def draw_negatives(
 
     - ``random``: any destination; by ``dyglib`` any of the inductive events' destinations.
     - ``random-any``: the same without a look at what is true, as TGN's code and DyGLib draw them: with few
-      destinations many a negative is the true one, so that no model can reach 100%.
+      destinations some negatives are true, so that no model can reach 100%.
     - ``historical`` and ``inductive``: see ``contig.data.negative_edges``; by ``dyglib`` edges of the
       inductive events alone, among which the two kinds are the same.
     - ``historical-source``: a destination that the source met in training, else a random one.
 
-    None but ``random-any`` may be a true event of its source at that time.
+    Only ``random-any`` may draw a true event of its source at that time.
     """
     inductive = split.new_nodes[stream.src[events]] | split.new_nodes[stream.dst[events]]
     new = events[inductive]
@@ -113,8 +113,8 @@ def _draw_among_own(
         events=events[:0],
         seed=DYGLIB_SEED,
     )
-    full = own.without_negative(torch.from_numpy(events)).numpy()
     drawn = _draw(own, stream, events)
+    full = own.without_negative(torch.from_numpy(events)).numpy() & (drawn.fallback | (kind == "random"))
     if not full.any():
         return drawn
     everyone = _draw(Negatives(stream, events=events, seed=DYGLIB_SEED), stream, events)

@@ -71,7 +71,7 @@ class FlatAdam:
         else:
             self._update_on_cpu(grad)
         if self.average is not None:
-            # At first it is mostly of the last third of the steps: the weights at the start are random.
+            # At first the average covers mostly the last third of the steps: initial weights are random.
             share = (EARLY / (EARLY - 1 + self.count)).clamp(min=1 - self.averaging)
             self.average.lerp_(self.vector, share)
 
