@@ -171,4 +171,5 @@ def sigterm_interrupts() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if before is not None:  # one that was not installed from Python cannot be put back
+            signal.signal(signal.SIGTERM, before)

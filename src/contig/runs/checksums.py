@@ -43,9 +43,15 @@ class Checksums:
         """Add the checksums of files that are about to get these names."""
         known = self._read()
         for name, checksum in found.items():
-            before = [one for one in known.get(name, ())[:1] if one != checksum]
-            known[name] = (checksum, *before)
+            before = self._present(name, known.get(name, ()))
+            known[name] = (checksum, *(one for one in before if one != checksum))
         self._write(known)
+
+    def _present(self, name: str, known: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the checksum that the file has now: a replacement may have failed since one was added."""
+        if len(known) < 2 or not (self.folder / name).exists():
+            return known[:1]
+        return tuple(one for one in known if one == self._checksum(name)) or known[:1]
 
     def forget(self, names: Iterable[str]) -> None:
         """Drop files that are removed."""

@@ -73,4 +73,5 @@ def stop_requests() -> Iterator[StopRequest]:
         yield stop
     finally:
         for name, handler in before.items():
-            signal.signal(name, handler)
+            if handler is not None:  # one that was not installed from Python cannot be put back
+                signal.signal(name, handler)
