@@ -171,6 +171,32 @@ def test_two_writers_do_not_overwrite_each_other(small_run: Run) -> None:
         other.observe(part(whole, 200, 230))
 
 
+def test_a_state_of_old_weights_is_not_saved_with_new_ones(small_run: Run) -> None:
+    """Another process trains the run further between its opening and its update."""
+    folder = small_run.folder
+    further = folder.load("serving.pt")
+    for weight in further["weights"].values():
+        weight.mul_(1.5)
+    folder.save("serving.pt", further)
+    with pytest.raises(RunError, match="trained further by another process; open the run again"):
+        small_run.observe(part(text_id_stream(), 200, 220))
+    assert not folder.has("observed.pt")
+    assert Run.open(small_run.path).observe(part(text_id_stream(), 200, 220)) == 20
+
+
+def test_what_was_read_is_the_version_that_is_named(small_run: Run) -> None:
+    """A file that is replaced while it is read is read again."""
+    folder, reads = small_run.folder, []
+
+    def read() -> int:
+        if not reads:
+            folder.save("serving.pt", {**folder.load("serving.pt"), "new": 1})
+        reads.append(folder.version("serving.pt"))
+        return len(reads)
+
+    assert folder.read_version("serving.pt", read) == (folder.version("serving.pt"), 2)
+
+
 def test_a_run_in_training_observes_nothing(small_run: Run) -> None:
     (small_run.path / "metrics.json").unlink()
     with pytest.raises(RunError, match="still in training"):

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -39,6 +39,8 @@ from contig.runs.metrics import RunMetrics, read_metrics
 from contig.runs.saved_model import SCHEMA, restore_model
 from contig.runs.writer import save_tensors
 from contig.schema import newer_schema
+
+T = TypeVar("T")
 
 log = logging.getLogger("contig")
 
@@ -257,6 +259,13 @@ class RunFolder:
     def version(self, name: str) -> str | None:
         """Return the checksum of a file as it is now, None if there is none."""
         return sha256(self.path / name) if self.has(name) else None
+
+    def read_version(self, name: str, read: Callable[[], T]) -> tuple[str | None, T]:
+        """Return what ``read`` reads of a file, and the checksum of that very version of it."""
+        while True:
+            before, content = self.version(name), read()
+            if self.version(name) == before:  # else another process has replaced it in between
+                return before, content
 
     def _unfinished(self, name: str) -> RunError:
         return RunError(

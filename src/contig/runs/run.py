@@ -51,7 +51,8 @@ class Run(TrainedModel):
         super().__init__(stream, model, state, config.train.batch_size)
         self.folder, self.config = folder, config
         self.trained_stream, self.trained_history = stream, self.history  # without what is observed later
-        self._version: str | None = None  # of the observed events
+        self._served: str | None = None  # the version of serving.pt that was loaded
+        self._version: str | None = None  # and of the observed events
 
     @classmethod
     def open(cls, path: str | Path, device: str | torch.device = "auto") -> Run:
@@ -66,9 +67,13 @@ class Run(TrainedModel):
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
             model = build_model(config, stream).to(on)
         state = NodeState(model.blank(), stream.num_nodes, on, on_host=config.train.graph_on_host(on))
-        saved = folder.restore(name, model, state, len(stream), **({} if complete else {"epoch": int}))
+        served, saved = folder.read_version(
+            name,
+            lambda: folder.restore(name, model, state, len(stream), **({} if complete else {"epoch": int})),
+        )
         model.eval()
         run = cls(folder, config, stream, model, state)
+        run._served = served
         if not complete:
             run._observe_everything(saved["epoch"])
         if folder.has("observed.pt"):
@@ -97,11 +102,13 @@ class Run(TrainedModel):
         with self.folder.locked():
             if self.folder.version("observed.pt") != self._version:
                 raise RunError(f"{self.path} was updated by another process; open the run again.")
+            if self.folder.version("serving.pt") != self._served:
+                raise RunError(f"{self.path} was trained further by another process; open the run again.")
             before = len(self.stream)
             grown = self._with_stream(extended(self.stream, columns, place))
             tail = saved_tail(grown.stream, self.trained_stream)
-            serving = self.folder.version("serving.pt")
-            self.folder.save("observed.pt", {**tail, "state": grown.state.snapshot(), "serving": serving})
+            state = grown.state.snapshot()
+            self.folder.save("observed.pt", {**tail, "state": state, "serving": self._served})
             self._version = self.folder.version("observed.pt")
         self._adopt(grown)
         return len(self.stream) - before
@@ -122,9 +129,10 @@ class Run(TrainedModel):
         self.__dict__.pop("_past", None)  # the playback of the stream as it was
 
     def _load_observed(self) -> None:
-        saved = self.folder.load("observed.pt")
-        self._version = self.folder.version("observed.pt")
-        current = saved["serving"] == self.folder.version("serving.pt")  # or it was trained further
+        self._version, saved = self.folder.read_version(
+            "observed.pt", lambda: self.folder.load("observed.pt")
+        )
+        current = saved["serving"] == self._served  # or it was trained further
         self._adopt(self._with_stream(with_tail(self.stream, saved), saved["state"] if current else None))
 
     def _observe_everything(self, epoch: int) -> None:
