@@ -29,6 +29,8 @@ FULL = 2 / 3  # of the slots
 MIN_SLOTS = 16
 # Recency is 3 - log(1 + age / unit) / 10: zero, the value of a key that never occurred, after e^30 units.
 RECENCY_AT_ZERO, RECENCY_SLOPE = 3.0, -0.1
+# Compiled code is cached by the text of its own file, so it has copies of these, and compares them.
+LAYOUT = (EMPTY, LENGTH_BITS, FACTOR % (1 << 64), FULL, RECENCY_AT_ZERO, RECENCY_SLOPE)
 
 
 @dataclass(eq=False)

@@ -11,19 +11,14 @@ from torch import Tensor
 
 from contig.data.columns import Array
 from contig.kernels.cpu.launch import run_loop
-from contig.kernels.keyed_events import (
-    EMPTY,
-    FACTOR,
-    FULL,
-    LENGTH_BITS,
-    LENGTH_MASK,
-    RECENCY_AT_ZERO,
-    RECENCY_SLOPE,
-    KeyedEvents,
-)
+from contig.kernels.keyed_events import LAYOUT, KeyedEvents
 
 MIN_QUERIES = 4096  # per thread
-_FACTOR = np.uint64(FACTOR % (1 << 64))
+EMPTY, LENGTH_BITS, FULL = -1, 28, 2 / 3
+LENGTH_MASK = (1 << LENGTH_BITS) - 1
+RECENCY_AT_ZERO, RECENCY_SLOPE = 3.0, -0.1
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+assert (EMPTY, LENGTH_BITS, int(_FACTOR), FULL, RECENCY_AT_ZERO, RECENCY_SLOPE) == LAYOUT
 _compile = njit(cache=True, nogil=True)
 
 

@@ -9,6 +9,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from contig.kernels.keyed_events import LAYOUT
+
+assert LAYOUT == (-1, 28, 0x9E3779B97F4A7C15, 2 / 3, 3.0, -0.1)  # the literals of the kernel
 _kernel: Any = triton.jit
 QUERIES = 128  # per program
 
