@@ -69,3 +69,18 @@ def test_a_folder_created_for_nothing_is_removed(tmp_path: Path) -> None:
     with locked(tmp_path / "kept"):
         (tmp_path / "kept" / "file").touch()
     assert [path.name for path in (tmp_path / "kept").iterdir()] == ["file"]
+
+
+def test_a_folder_that_vanishes_is_created_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may remove the folder, which it had created, before the lock's file is in it."""
+    folder, create, calls = tmp_path / "run", Path.mkdir, []
+
+    def vanishes_at_first(path: Path, *args: object, **settings: object) -> None:
+        calls.append(path)
+        if len(calls) > 1:
+            create(path, *args, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "mkdir", vanishes_at_first)
+    with locked(folder):
+        assert (folder / LOCK).exists()
+    assert calls == [folder, folder]

@@ -47,7 +47,10 @@ def _acquire(folder: Path, wait: bool) -> IO[str]:
     while True:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            file = (folder / LOCK).open("a+")
+            try:
+                file = (folder / LOCK).open("a+")
+            except FileNotFoundError:  # the process that created the folder has just removed it
+                continue
         try:
             _lock(file, folder, wait)
             if _is_current(file, folder / LOCK):
