@@ -13,10 +13,12 @@ import pytest
 from support.trained import text_id_stream, tiny_stream
 
 from contig.data.events import EventStream
+from contig.data.readers import read_pairs
 from contig.errors import DataError, RunError
 from contig.history import History
 from contig.models import NodeState
 from contig.runs.folder import RunFolder
+from contig.runs.observed import extended
 from contig.runs.run import Run
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.walker import replay
@@ -201,3 +203,14 @@ def test_a_run_in_training_observes_nothing(small_run: Run) -> None:
     (small_run.path / "metrics.json").unlink()
     with pytest.raises(RunError, match="still in training"):
         small_run.observe(part(text_id_stream(), 200, 220))
+
+
+def test_times_that_would_overflow_are_refused() -> None:
+    """Training refuses them too; one event in a wrong unit would close the run to all later ones."""
+    known = EventStream.from_arrays([0, 1], [2, 3], [5, 6])
+    new = EventStream.from_arrays([0, 1], [2, 3], [7, 2**62])
+    columns, place = read_pairs(new, None, with_features=True)
+    with pytest.raises(
+        DataError, match=r"t=4611686018427387904: times from .* may overflow; is the unit right"
+    ):
+        extended(known, columns, place)

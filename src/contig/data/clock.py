@@ -18,6 +18,7 @@ TimeLike = int | float | str | date | np.datetime64 | np.integer[Any] | np.float
 Clock = Literal["seconds", "milliseconds", "microseconds", "nanoseconds"]
 TICKS: dict[Clock, float] = {"seconds": 1.0, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
 
+LATEST = 2**62  # as int64, differences between times below it do not overflow
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANO = 1_000_000_000
 

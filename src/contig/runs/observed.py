@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from contig.data.clock import LATEST
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds, TextIds, distinct_ids
@@ -91,6 +92,11 @@ def _times(stream: EventStream, t: Array, place: Place) -> Array:
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
         raise DataError(f"{place(row)}: t={t[row]} is not a whole number, as the times of this run are.")
+    if stream.t.dtype.kind == "i" and (t >= LATEST).any():
+        row = int(np.argmax(t >= LATEST))
+        raise DataError(
+            f"{place(row)}: t={t[row]}: times from {LATEST:,} on may overflow; is the unit right?"
+        )
     return t.astype(stream.t.dtype)
 
 

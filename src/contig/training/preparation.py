@@ -5,14 +5,13 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from contig.data.clock import LATEST
 from contig.data.events import EventStream
 from contig.data.splits import Split, chronological_split
 from contig.errors import RunError
 from contig.models import model_class
 from contig.runs.config import RunConfig
 from contig.streaming.prepared import PreparedStream
-
-LATEST = 2**62  # as int64, differences between times below it do not overflow
 
 
 def prepare(stream: EventStream, config: RunConfig, device: torch.device) -> PreparedStream:
