@@ -100,7 +100,8 @@ def test_a_missing_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.json")), ids=str)
 def test_recipes_have_known_options_and_values(path: Path) -> None:
     for recipe in read_recipes(path):
-        recipe.config(seed=0)  # refuses unknown options and wrong values
+        config = recipe.config(seed=7)  # refuses unknown options and wrong values
+        assert (config.model, config.train.seed) == (recipe.model, 7)
 
 
 def options(recipe: Recipe) -> dict[str, Any]:

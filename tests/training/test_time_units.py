@@ -94,7 +94,7 @@ def test_the_unit_comes_from_training_events_alone(stream: EventStream, tmp_path
 
 @pytest.mark.parametrize("model", ["edgebank", "popularity", "recency", "ctdne"])
 def test_models_that_use_only_the_order_of_times(model: str, tmp_path: Path) -> None:
-    """Ages far below 1, as in a stream in centuries, are told apart as well as seconds."""
+    """Ages far below 1, as in a stream in centuries, are distinguished as well as seconds."""
     rng = np.random.default_rng(4)
     src, dst = rng.integers(0, 13, 500), 13 + rng.integers(0, 7, 500)
     t = 1_100_000_000 + np.cumsum(rng.integers(1, 90, 500))

@@ -168,9 +168,7 @@ class KeyedEvents:
 
             loops.append(self, keys, times)
             return
-        order = torch.argsort(keys, stable=True)
-        order = order[keys[order] >= 0]
-        distinct, added = torch.unique_consecutive(keys[order], return_counts=True)
+        order, distinct, added = _grouped(keys)
         if len(distinct):
             self._insert(distinct)
             self._make_room(distinct, added)
@@ -199,9 +197,7 @@ class KeyedEvents:
 
             loops.write(self, keys, times)
             return
-        order = torch.argsort(keys, stable=True)
-        order = order[keys[order] >= 0]
-        distinct, added = torch.unique_consecutive(keys[order], return_counts=True)
+        order, distinct, added = _grouped(keys)
         self._write_groups(distinct, added, times[order])
 
     def _write_groups(self, keys: Tensor, added: Tensor, times: Tensor) -> None:
@@ -283,6 +279,14 @@ class KeyedEvents:
     def as_numpy(self) -> tuple[Array, ...]:
         """Return all arrays as numpy views."""
         return tuple(array.numpy() for array in self.arrays().values())
+
+
+def _grouped(keys: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return an order that groups equal keys, without the negative ones, and each group's key and size."""
+    order = torch.argsort(keys, stable=True)
+    order = order[keys[order] >= 0]
+    distinct, sizes = torch.unique_consecutive(keys[order], return_counts=True)
+    return order, distinct, sizes
 
 
 def _power_of_two(numbers: Tensor) -> Tensor:
