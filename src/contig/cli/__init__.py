@@ -23,12 +23,16 @@ from contig.cli import (
     compare,
     console,
     datasets,
+    embed,
     evaluate,
     inspect,
     models,
-    queries,
+    recommend,
     reproduce,
+    score,
     training,
+    trajectory,
+    update,
 )
 from contig.cli.commands import readable
 from contig.errors import ContigError
@@ -101,7 +105,11 @@ app.add_typer(inspect.app)
 app.add_typer(datasets.app)
 app.add_typer(training.app)
 app.add_typer(evaluate.app)
-app.add_typer(queries.app)
+app.add_typer(embed.app)
+app.add_typer(score.app)
+app.add_typer(recommend.app)
+app.add_typer(trajectory.app)
+app.add_typer(update.app)
 app.add_typer(models.app)
 app.add_typer(compare.app)
 app.add_typer(bench.app)

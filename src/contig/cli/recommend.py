@@ -1,0 +1,158 @@
+"""The command ``recommend``: list the best destinations of sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contig.cli import console, outputs
+from contig.cli.commands import Command
+from contig.cli.data import Json
+from contig.cli.folders import Device, Folder, open_run
+from contig.cli.nodes import At, parse_side, parse_time, read_ids
+from contig.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from contig.data.events import EventStream
+    from contig.data.ids import Side
+    from contig.runs.answers import RecommendationList
+
+app = typer.Typer()
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig recommend runs/first --node ann", "the next destinations"),
+        ("contig recommend runs/first --node ann --at 2024-05-01", "at an earlier time"),
+        ("contig recommend runs/first --node ann --exclude-seen", "new ones only"),
+        ("contig recommend runs/first --nodes ids.txt --out x.csv", "many sources"),
+        ("contig recommend runs/first --out x.csv", "every source"),
+        ("contig recommend runs/first --node tea --side dst", "its next sources"),
+    ),
+)
+def recommend(
+    run: Folder,
+    node: Annotated[
+        str | None, typer.Option("--node", metavar="ID", show_default=False, help="The id of one node.")
+    ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            "--nodes",
+            metavar="FILE|IDS",
+            show_default="every node on its side",
+            help="Comma-separated ids, or a file of ids, one per line; needs --out.",
+        ),
+    ] = None,
+    at: At = None,
+    k: Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="Length of a list.")] = 10,
+    exclude_seen: Annotated[
+        bool, typer.Option("--exclude-seen", help="Leave out what the node has met before.")
+    ] = False,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            "--candidates",
+            metavar="FILE|IDS",
+            show_default="all destinations so far",
+            help="What may be recommended: comma-separated ids, or a file of ids.",
+        ),
+    ] = None,
+    side: Annotated[
+        str,
+        typer.Option("--side", metavar="src|dst", help="dst: recommend sources to destinations."),
+    ] = "src",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="A .parquet, .csv or .arrow file for the lists."),
+    ] = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """List the destinations that sources are most likely to meet at a time, best first.
+
+    A source without events before that time gets the most popular destinations, marked as a cold start.
+    """
+    if node is not None and nodes is not None:
+        raise ConfigError("Specify --node for one node or --nodes for many, not both.")
+    if node is None and out is None:
+        raise ConfigError("Specify --node for one node, or --out FILE for the lists of many.")
+    outputs.check_file("--out", out, *outputs.TABLES)
+    on = parse_side(side) or "src"
+    opened = open_run(run, device)
+    time = parse_time("--at", at, opened.stream)
+    among = None if candidates is None else read_ids("--candidates", candidates)
+    many = [node] if node is not None else _nodes_to_serve(opened.stream, nodes, on)
+    with console.status("scoring every candidate"):
+        lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
+    _note_cold_starts(lists, at)
+    if out is not None:
+        with outputs.writing(out, f"{len(lists):,} lists"):
+            outputs.write_table(out, _list_table(lists))
+    elif json:
+        rows = [one._asdict() for one in lists[0]]
+        about = {"node": node, "at": time, "last_event": lists[0].last_event}
+        console.print_json({**about, "cold_start": lists[0].cold_start, "recommendations": rows})
+    elif lists[0]:
+        _print_list(lists[0])
+
+
+def _nodes_to_serve(stream: EventStream, given: str | None, side: Side) -> list[int | str]:
+    if given is not None:
+        return read_ids("--nodes", given)
+    import numpy as np
+
+    found: list[int | str] = stream.ids.labels[
+        np.unique(stream.src if side == "src" else stream.dst)
+    ].tolist()
+    return found
+
+
+def _note_cold_starts(lists: list[RecommendationList], at: str | None) -> None:
+    when = "" if at is None else f"--at {at}: "
+    if lists[0].last_event is None:
+        console.notice(f"{when}nothing to recommend, there is no event before this time")
+        return
+    if empty := sum(not one for one in lists):
+        console.notice(
+            f"{when}nothing to recommend to {empty:,} of {len(lists):,} nodes: no candidate is left"
+        )
+    cold = [one.node for one in lists if one.cold_start]
+    if cold:
+        shown = ", ".join(map(str, cold[:3])) + (", ..." if len(cold) > 3 else "")
+        console.notice(
+            f"{when}no events of {shown} ({len(cold):,} of {len(lists):,} nodes) are known; cold start: the "
+            "most popular candidates, scored by their number of events"
+        )
+
+
+def _print_list(found: RecommendationList) -> None:
+    table = console.new_table("rank", "node", "score" if found[0].probability is None else "probability")
+    for rank, one in enumerate(found, 1):
+        value = one.score if one.probability is None else one.probability
+        table.add_row(str(rank), console.plain(one.node), f"{value:.3f}")
+    console.out().print(table)
+
+
+def _list_table(lists: list[RecommendationList]) -> pa.Table:
+    """Return one row per recommendation."""
+    import pyarrow as pa
+
+    rows = [(of, rank, one) for of in lists for rank, one in enumerate(of, 1)]
+    return pa.table(
+        {
+            "node": [of.node for of, _, _ in rows],
+            "rank": [rank for _, rank, _ in rows],
+            "recommended": [one.node for _, _, one in rows],
+            "score": [one.score for _, _, one in rows],
+            "probability": pa.array([one.probability for _, _, one in rows], pa.float64()),
+            "cold_start": [of.cold_start for of, _, _ in rows],
+            "at": [of.at for of, _, _ in rows],
+            "last_event": [of.last_event for of, _, _ in rows],
+        }
+    )

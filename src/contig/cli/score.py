@@ -1,0 +1,83 @@
+"""The command ``score``: score pairs at times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contig.cli import console, outputs
+from contig.cli.commands import Command
+from contig.cli.data import reads_events
+from contig.cli.folders import Device, Folder, open_run
+from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from contig.tasks.recommend import AsOf
+
+app = typer.Typer()
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig score runs/a pairs.csv --out s.csv", "columns src, dst, t"),
+        ("contig score runs/a new.parquet --out s.parquet", "surprising?"),
+        ("contig score runs/a log.csv --src who --out s.csv", "own columns"),
+        ("contig score runs/a pairs.csv --as-of event --out s.csv", "exact, slower"),
+    ),
+)
+@reads_events
+def score(
+    run: Folder,
+    pairs: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAIRS",
+            show_default=False,
+            help="A file with a source, a destination and a time in each row (Parquet, CSV, TSV, ...).",
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FILE", show_default=False, help="A .csv, .parquet or .arrow file to write."
+        ),
+    ],
+    reading: ReadOptions,
+    as_of: Annotated[
+        str,
+        typer.Option(
+            "--as-of",
+            metavar="batch|event",
+            help="Read node states at the start of a pair's batch, as evaluation does, or at its own time.",
+        ),
+    ] = "batch",
+    device: Device = "auto",
+) -> None:
+    """Score pairs at times: how likely each is, and how surprising.
+
+    Writes src, dst, t, score (a logit), probability (of a true pair rather than one with a random
+    destination), surprise (-log2 of it, in bits) and last_event, the time of the last event that
+    the score uses; heuristics have a score only. Every pair is scored from the events strictly
+    before its time.
+    """
+    outputs.check_file("--out", out, *outputs.TABLES)
+    from contig.data.readers import read_pairs
+
+    with console.status(f"reading {pairs}"):
+        table = read_pairs(pairs, reading)
+    opened = open_run(run, device)
+    with console.status("scoring"):
+        scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
+    with outputs.writing(out, f"{len(scores):,} scores"):
+        outputs.write_table(out, scores.table())
+
+
+def _parse_as_of(given: str) -> AsOf:
+    match given:
+        case "event" | "batch":
+            return given
+    raise ConfigError(f"--as-of: {unknown('value', given, ('batch', 'event'))}")

@@ -1,0 +1,44 @@
+"""The command ``update``: give a trained run new events."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from contig.cli import console
+from contig.cli.commands import Command
+from contig.cli.data import File, reads_events
+from contig.cli.folders import Device, Folder, open_run
+from contig.data.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    pass
+
+app = typer.Typer()
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig update runs/first today.csv", "later events"),
+        ("contig update runs/first new.csv --src user --dst item", "own columns"),
+    ),
+)
+@reads_events
+def update(run: Folder, file: File, reading: ReadOptions, device: Device = "auto") -> None:
+    """Add new events and nodes to a trained run without retraining.
+
+    Answers are the same however the events are divided into files. Events must not be older than
+    the last known one; otherwise the row is reported and nothing changes. Evaluation still uses the
+    events the run was trained on.
+    """
+    opened = open_run(run, device)
+    nodes = opened.stream.num_nodes
+    with console.status(f"observing {file}"):
+        added = opened.observe(file, reading)
+    stream = opened.stream
+    console.notice(
+        f"{run} observed {added:,} events and {stream.num_nodes - nodes:,} new nodes; it knows "
+        f"{len(stream):,} events up to {stream.t[-1]}"
+    )

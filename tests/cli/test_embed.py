@@ -1,0 +1,96 @@
+"""``contig embed``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv, feather
+from support.commands import SET, START, Answer
+
+from contig.runs.run import Run
+
+READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
+
+pytestmark = pytest.mark.usefixtures("fast_training", "here")
+
+
+def test_embed_writes_every_node_to_parquet(run: Path) -> None:
+    answer = Answer("embed", run, "--out", "deep/now.parquet")
+    assert answer.code == 0, answer.err
+    table = pq.read_table("deep/now.parquet")
+    opened = Run.open(run)
+    assert table.column_names == ["node", "side", "embedding"]
+    assert str(table.schema.field("embedding").type) == "fixed_size_list<element: float>[8]"
+    assert table["node"].to_pylist() == opened.stream.ids.labels.tolist()
+    assert table["side"].to_pylist() == ["src"] * 10 + ["dst"] * 8
+    assert np.array_equal(np.array(table["embedding"].to_pylist(), np.float32), opened.embed())
+    assert f"wrote deep/now.parquet ({len(table)} embeddings of width 8)" in answer.err
+
+
+@pytest.mark.parametrize(
+    "at", ["2024-05-04T06:00:00", "2024-05-04T06:00Z", "2024-05-04T08:00+02:00", str(START + 280_800)]
+)
+def test_times_can_be_dates(at: str, run: Path) -> None:
+    assert Answer("embed", run, "--at", at, "--out", "then.npy").code == 0
+    then = np.load("then.npy")
+    assert np.array_equal(then, Run.open(run).embed(at=START + 280_800))
+    assert not np.array_equal(then, Run.open(run).embed())
+
+
+def test_embed_writes_some_nodes_to_npy(run: Path, here: Path) -> None:
+    (here / "ids.txt").write_text("n3\n\n n14 \nn3\n")
+    for given in ("n3,n14,n3", "ids.txt"):
+        assert Answer("embed", run, "--nodes", given, "--out", "some.npy").code == 0
+        assert np.array_equal(np.load("some.npy"), Run.open(run).embed(["n3", "n14", "n3"]))
+        ids = json.loads((here / "some.ids.json").read_text())
+        assert ids == {"node": ["n3", "n14", "n3"], "side": ["src", "dst", "src"]}
+
+
+def test_embed_one_side(run: Path) -> None:
+    assert Answer("embed", run, "--side", "dst", "--out", "pages.parquet").code == 0
+    table = pq.read_table("pages.parquet")
+    assert table["node"].to_pylist() == sorted(f"n{i}" for i in range(7, 15))
+    assert set(table["side"].to_pylist()) == {"dst"}
+    assert Answer("embed", run, "--nodes", "n8", "--side", "dst", "--out", "one.npy").code == 0
+    row = table["node"].to_pylist().index("n8")
+    np.testing.assert_allclose(np.load("one.npy")[0], table["embedding"][row].as_py(), rtol=1e-4, atol=1e-6)
+
+
+def test_integer_ids_stay_integers(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--epochs", 1, "--out", "run", *SET).code == 0
+    assert Answer("embed", "run", "--nodes", "3,1", "--out", "x.parquet").code == 0
+    assert pq.read_table("x.parquet")["node"].to_pylist() == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--out", "x.csv"], "Unknown file format '.csv'"),
+        (["--out", "folder.npy"], "is a folder"),
+        (["--out", "file/x.npy"], "cannot be written"),
+        (["--out", "x.npy", "--nodes", "n99"], "Node 'n99' is not in this stream; its ids look like 'n0'"),
+        (["--out", "x.npy", "--nodes", "n8"], "is both a source and a destination"),
+        (["--out", "x.npy", "--nodes", ","], "no ids found"),
+        (["--out", "x.npy", "--side", "left"], "Unknown side 'left'"),
+        (["--out", "x.npy", "--at", "noon"], "--at noon: not a time"),
+        (["--out", "x.npy", "--at", "nan"], "finite time"),
+    ],
+)
+def test_embed_refuses(options: list[str], message: str, run: Path, here: Path) -> None:
+    (here / "folder.npy").mkdir()
+    (here / "file").write_text("")
+    answer = Answer("embed", run, *options)
+    assert answer.code == 2
+    assert message in answer.err
+    assert {path.name for path in here.iterdir()} == {"folder.npy", "file"}
+
+
+def test_dates_need_a_stream_with_dates(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
+    answer = Answer("recommend", "run", "--node", "1", "--at", "2024-05-01")
+    assert answer.code == 2
+    assert "do not look like dates; use a number" in answer.err

@@ -1,0 +1,99 @@
+"""``contig recommend``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import exp
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv, feather
+from support.commands import START, Answer
+
+from contig.runs.run import Run
+
+READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
+
+pytestmark = pytest.mark.usefixtures("fast_training", "here")
+
+
+def test_recommend(run: Path) -> None:
+    expected = Run.open(run).recommend("n8", at=START + 500_000.5, k=3)
+    found = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "-k", 3, "--json").json
+    keys = ("node", "score", "probability")
+    assert found["recommendations"] == [{key: getattr(one, key) for key in keys} for one in expected]
+    assert (found["node"], found["at"]) == ("n8", START + 500_000.5)
+    answer = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "--k", 3)
+    assert "rank node probability" in answer.words
+    for rank, one in enumerate(expected, 1):
+        assert f"{rank} {one.node} {1 / (1 + exp(-one.score)):.3f}" in answer.words
+    assert len(Answer("recommend", run, "--node", "n8", "--json").json["recommendations"]) == 8
+
+
+@pytest.mark.parametrize(("at", "noted"), [(START - 9.0, True), ("first", True), (START + 500_000.5, False)])
+def test_times_before_the_first_event_are_noted(at: float | str, noted: bool, run: Path, here: Path) -> None:
+    """The time of the first event is too early, too."""
+    when = Run.open(run).stream.t[0] if at == "first" else at
+    commands = (
+        ["recommend", run, "--node", "n8", "--at", when],
+        ["embed", run, "--at", when, "--out", "x.npy"],
+        ["trajectory", run, "--node", "n1", "--from", START - 99.0, "--to", when, "--out", "x.parquet"],
+    )
+    for command in commands:
+        answer = Answer(*command)
+        assert answer.code == 0, answer.err
+        assert ("there is no event before this time" in answer.err) is noted
+
+
+def test_heuristics_recommend_by_their_scores(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
+    assert "rank node score" in Answer("recommend", "run", "--node", "1").words
+    rows = Answer("recommend", "run", "--node", "1", "-k", 2, "--json").json["recommendations"]
+    assert {(row["score"], row["probability"]) for row in rows} <= {(0.0, None), (1.0, None)}
+
+
+def test_a_node_without_events_gets_the_most_popular_destinations(run: Path) -> None:
+    answer = Answer("recommend", run, "--node", "n99", "-k", 2, "--json")
+    counts = Counter(Run.open(run).stream.ids.labels[Run.open(run).stream.dst].tolist())
+    most = sorted(counts, key=lambda node: (-counts[node], node))[:2]
+    expected = [{"node": node, "score": counts[node], "probability": None} for node in most]
+    assert answer.json["cold_start"] is True
+    assert answer.json["recommendations"] == expected
+    assert "no events of n99 (1 of 1 nodes) are known; cold start" in answer.err
+
+
+@pytest.mark.parametrize("name", ["lists.parquet", "lists.csv", "lists.arrow"])
+def test_recommend_writes_the_lists_of_many(name: str, run: Path, here: Path) -> None:
+    (here / "ids.txt").write_text("n3\nn99\nn8\n")
+    options = ["--nodes", "ids.txt", "-k", 3, "--exclude-seen", "--candidates", "n7,n9,n12,n14"]
+    assert Answer("recommend", run, *options, "--out", name).code == 0
+    table = READERS[Path(name).suffix](name).to_pylist()
+    opened = Run.open(run)
+    among = ["n7", "n9", "n12", "n14"]
+    for node in ("n3", "n99", "n8"):
+        expected = opened.recommend(node, k=3, exclude_seen=True, candidates=among)
+        rows = [row for row in table if row["node"] == node]
+        assert [row["recommended"] for row in rows] == [one.node for one in expected]
+        assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
+        assert [row["score"] for row in rows] == pytest.approx([one.score for one in expected], rel=1e-4)
+        assert {row["cold_start"] for row in rows} <= {node == "n99"}
+    assert {row["last_event"] for row in table} == {opened.stream.t[-1].item()}
+
+
+def test_recommend_to_every_source(run: Path) -> None:
+    assert Answer("recommend", run, "-k", 1, "--out", "all.parquet").code == 0
+    assert pq.read_table("all.parquet")["node"].to_pylist() == [f"n{i}" for i in range(10)]
+
+
+def test_recommend_refuses(run: Path) -> None:
+    for options, message in (
+        ([], "Specify --node"),
+        (["--node", "n1", "--nodes", "n2", "--out", "x.csv"], "not both"),
+        (["--node", "n14"], "'n14' is a destination in this stream; expected a source"),
+        (["--node", "n1", "--candidates", "n99"], "its ids look like 'n0'"),
+        (["--node", "n1", "--side", "left"], "Unknown side 'left'"),
+        (["--nodes", "n1", "--out", "x.json"], "Unknown file format"),
+        (["--node", "n1", "-k", 0], "-k"),
+    ):
+        assert message in Answer("recommend", run, *options).refusal

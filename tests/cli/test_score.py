@@ -1,0 +1,65 @@
+"""``contig score``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv, feather
+from support.commands import COLUMNS, START, Answer
+
+from contig.runs.run import Run
+
+READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
+
+pytestmark = pytest.mark.usefixtures("fast_training", "here")
+
+
+PAIRS = "page,who,note,when\nn9,n3,a,2024-05-09\nn14,n8,b,2024-05-03T12:00\nn7,n0,c,2025-01-01\n"
+SECONDS = [START + 8 * 86_400, START + 2.5 * 86_400, 1_735_689_600]
+
+
+@pytest.mark.parametrize("name", ["scores.csv", "deep/scores.parquet", "scores.arrow"])
+def test_score_writes_a_row_for_each_pair_in_their_order(name: str, run: Path, here: Path) -> None:
+    (here / "pairs.csv").write_text(PAIRS)
+    answer = Answer("score", run, "pairs.csv", *COLUMNS, "--out", name)
+    assert answer.code == 0, answer.err
+    found = READERS[Path(name).suffix](name)
+    opened = Run.open(run)
+    expected = opened.score(["n3", "n8", "n0"], ["n9", "n14", "n7"], SECONDS)
+    assert found.column_names == ["src", "dst", "t", "score", "probability", "surprise", "last_event"]
+    assert (found["src"].to_pylist(), found["t"].to_pylist()) == (["n3", "n8", "n0"], SECONDS)
+    assert found["score"].to_pylist() == pytest.approx(expected.score.tolist())
+    assert found["surprise"].to_pylist() == pytest.approx(np.log2(1 + np.exp(-expected.score)).tolist())
+    known = [max(t for t in opened.stream.t.tolist() if t < when) for when in SECONDS]
+    assert found["last_event"].to_pylist() == known
+    assert f"wrote {name} (3 scores)" in answer.err
+
+
+def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
+    (here / "pairs.csv").write_text(PAIRS)
+    assert Answer("score", run, "pairs.csv", *COLUMNS, "--as-of", "event", "--out", "x.parquet").code == 0
+    expected = [Run.open(run).score("n3", "n9", SECONDS[0]).score[0]]
+    assert pq.read_table("x.parquet")["score"].to_pylist()[:1] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["pairs.csv", "--out", "x.csv"], "no column is called"),
+        (["pairs.csv", *COLUMNS, "--out", "x.json"], "Unknown file format '.json'"),
+        (["pairs.csv", *COLUMNS, "--out", "x.csv", "--as-of", "now"], "--as-of: Unknown value 'now'"),
+        (["none.csv", "--out", "x.csv"], "none.csv: no such file"),
+        (["strange.csv", "--out", "x.csv"], "strange.csv, line 3: Node 'zed' is not in this stream"),
+        (["early.csv", "--out", "x.csv"], "early.csv, line 2: t=5 is before the first event"),
+    ],
+)
+def test_score_refuses(options: list[str], message: str, run: Path, here: Path) -> None:
+    (here / "pairs.csv").write_text(PAIRS)
+    (here / "strange.csv").write_text(f"src,dst,t\nn1,n9,{START * 2}\nzed,n9,{START * 2}\n")
+    (here / "early.csv").write_text("src,dst,t\nn1,n9,5\n")
+    before = set(here.iterdir())
+    assert message in Answer("score", run, *options).refusal
+    assert set(here.iterdir()) == before

@@ -1,0 +1,27 @@
+"""``contig update``."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv, feather
+from support.commands import COLUMNS, START, Answer
+
+READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
+
+pytestmark = pytest.mark.usefixtures("fast_training", "here")
+
+
+def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> None:
+    shutil.copytree(run, here / "copy")
+    (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\nzoe,n14,2024-06-02\n")
+    answer = Answer("update", "copy", "new.csv", *COLUMNS)
+    assert answer.code == 0, answer.err
+    assert "copy observed 2 events and 1 new nodes; it knows 282 events" in answer.err
+    found = Answer("recommend", "copy", "--node", "zoe", "--json").json
+    assert (found["cold_start"], found["last_event"]) == (False, START + 32 * 86_400)
+    again = Answer("update", "copy", "new.csv", *COLUMNS).refusal
+    assert "new.csv, line 2: t=1717200000 is before the last event that the run knows" in again
