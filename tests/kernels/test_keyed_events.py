@@ -108,6 +108,20 @@ def test_a_gpu_describes_like_a_cpu(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("between", [False, True], ids=["at times", "between times"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
+def test_a_gpu_finds_like_a_cpu(dtype: torch.dtype, between: bool) -> None:
+    keys, times = occurrences(5000, keys=300, seed=13, dtype=dtype)
+    keyed = KeyedEvents.of(keys, times, DECAY_TIMES)
+    asked, at = queries(keys, times, 1000, seed=14)
+    at = at + 0.5 if between else at
+    device = torch.device("cuda", 0)
+    found = keyed.to(device).find(asked.to(device), at.to(device))
+    for here, there in zip(keyed.find(asked, at), found, strict=True):
+        assert torch.equal(here, there.cpu())
+
+
+@pytest.mark.gpu
 def test_a_structure_on_a_gpu_grows() -> None:
     keys, times = occurrences(600, keys=50, seed=11)
     device = torch.device("cuda", 0)

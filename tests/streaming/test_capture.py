@@ -103,6 +103,21 @@ def test_a_step_that_cannot_be_captured_runs_eagerly_with_one_warning(
 
 
 @pytest.mark.gpu
+def test_random_numbers_continue_after_a_failed_capture() -> None:
+    def drawn(capturable: bool) -> list[float]:
+        def waits(number: int | Tensor) -> Tensor:
+            random = torch.rand(1, device="cuda")
+            float(number)  # waits for the device, which a capture forbids
+            return random
+
+        torch.manual_seed(5)
+        step = Captured(waits, waits, torch.device("cuda"), capturable=capturable)
+        return [float(step(number)) for number in range(3 * WARM_UP)]
+
+    assert drawn(True) == drawn(False)
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("name", CASES)
 def test_every_model_scores_alike_captured_eager_and_on_a_cpu(
     name: str, monkeypatch: pytest.MonkeyPatch

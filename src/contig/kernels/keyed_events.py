@@ -92,6 +92,12 @@ class KeyedEvents:
 
     def find(self, keys: Tensor, times: Tensor) -> tuple[Tensor, Tensor]:
         """Return how often each key occurred strictly before its time, and the last such time (or 0)."""
+        times = self._comparable(times)
+        if backend(self.device) == "triton":
+            from contig.kernels.gpu import keyed_events as kernels
+
+            counted: tuple[Tensor, Tensor] = kernels.find(keys, times, self.table, self.entry_time)
+            return counted
         count, latest = self._count_before(keys, times)
         return count, torch.where(count > 0, _at(self.entry_time, latest), 0)
 
@@ -101,8 +107,7 @@ class KeyedEvents:
         The columns are ``log(1 + count)``, recency (``3 - log(1 + age / unit) / 10``) and
         ``log(1 + decayed count)`` for each decay time; all are 0 for a key that has not occurred.
         """
-        if self.entry_time.is_floating_point():
-            times = times.to(self.entry_time.dtype)  # times between whole ones stay as they are
+        times = self._comparable(times)
         compiled = backend(self.device)
         if compiled == "numba":
             from contig.kernels.cpu import keyed_events as loops
@@ -114,6 +119,10 @@ class KeyedEvents:
             found: Tensor = kernels.features(keys, times, *self.arrays().values(), unit)
             return found
         return self._features(keys, times, unit)
+
+    def _comparable(self, times: Tensor) -> Tensor:
+        """Return times in a type that entries compare with; times between whole ones stay as they are."""
+        return times.to(self.entry_time.dtype) if self.entry_time.is_floating_point() else times
 
     def _features(self, keys: Tensor, times: Tensor, unit: float) -> Tensor:
         count, latest = self._count_before(keys, times)

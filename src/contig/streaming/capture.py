@@ -137,6 +137,7 @@ class Captured:
                 self.result = self._advance()
         except RuntimeError as error:
             torch.cuda.set_stream(stream)  # a failed capture leaves its own stream as the current one
+            _end_capture_of_random_numbers()
             self.capturable = False
             reason = str(error).strip().splitlines()[0]
             log.warning(
@@ -145,3 +146,9 @@ class Captured:
             return False
         self.graph = graph
         return True
+
+
+def _end_capture_of_random_numbers() -> None:
+    """Let the generator of the current device draw outside a graph again, where it stopped."""
+    generator = torch.cuda.default_generators[torch.cuda.current_device()]
+    generator.graphsafe_set_state(generator.clone_state())  # the clone does not belong to any capture
