@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from contig.data.negatives import Negatives
     from contig.data.read_options import ReadOptions
     from contig.data.readers import read_events, register_reader
+    from contig.data.shop import shop
     from contig.data.splits import Split, chronological_split
     from contig.data.synthetic import synthetic
     from contig.errors import ConfigError, ContigError, DataError, RunError
@@ -82,6 +83,7 @@ _HOME = {
     "register_task": "tasks",
     "resume": "training.fit",
     "score_test_events": "tasks.link_scoring",
+    "shop": "data.shop",
     "synthetic": "data.synthetic",
 }
 _MODULES = ("layers", "testing")
@@ -130,6 +132,7 @@ __all__ = [
     "register_task",
     "resume",
     "score_test_events",
+    "shop",
     "synthetic",
     "testing",
 ]

@@ -29,6 +29,7 @@ def test_entries_are_consistent() -> None:
     assert set(DATASETS) == {
         *("wikipedia", "reddit", "mooc", "lastfm", "collegemsg"),
         *("email_eu", "bitcoin_otc", "enron", "tgbl-wiki", "synthetic"),
+        *("shop", "shop-ring"),
     }
     entries = {name: DATASETS[name] for name in DATASETS}
     for name, entry in entries.items():

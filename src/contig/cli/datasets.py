@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from contig.cli import console
+from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.data import DataDir, Json
 from contig.errors import ConfigError
@@ -27,15 +27,44 @@ app = typer.Typer()
         ("contig datasets", "which are on this machine"),
         ("contig datasets --data-dir streams", "look in this folder"),
         ("contig inspect synthetic:5000", "use a name wherever a file is expected"),
+        ("contig datasets shop:200000 --out shop.csv", "write one to a file"),
     ),
 )
-def datasets(data_dir: DataDir = None, json: Json = False) -> None:
-    """List the datasets that can be used by name, and where they are."""
+def datasets(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", show_default=False, help="A dataset to write to a file, with --out."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="A .csv, .parquet or .arrow file for the dataset NAME."),
+    ] = None,
+    data_dir: DataDir = None,
+    json: Json = False,
+) -> None:
+    """List the datasets that can be used by name, and where they are; or write one to a file."""
+    if name is not None or out is not None:
+        _write(name, out, data_dir)
+        return
     entries = list(_entries(data_dir))
     if json:
         console.print_json([entry.as_dict() for entry in entries])
     else:
         console.out().print(_listing(entries), soft_wrap=True)
+
+
+def _write(name: str | None, out: Path | None, data_dir: Path | None) -> None:
+    if name is None or out is None:
+        raise ConfigError(
+            "To write a dataset, give both its name and a file: contig datasets NAME --out FILE."
+        )
+    outputs.check_file("--out", out, *outputs.TABLES)
+    from contig.data.datasets import dataset_table
+
+    with console.status(f"loading {name}"):
+        table = dataset_table(name, data_dir=data_dir)
+    with outputs.writing(out, f"{table.num_rows:,} events"):
+        outputs.write_table(out, table)
 
 
 class _Entry(NamedTuple):

@@ -9,13 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
+from contig.data.shop import shop, shop_table
 from contig.data.synthetic import synthetic
 from contig.errors import ConfigError
 from contig.registry import Registry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SHOP_ORDERS = 20_000
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class Dataset:
     """How to obtain a file that cannot be downloaded directly."""
     generate: Callable[[str], EventStream] | None = None
     """Makes the stream from the text after the colon in ``NAME:TEXT``; empty if there is none."""
+    table: Callable[[str], pa.Table] | None = None
+    """Makes the table that a generated stream is read from, to be written to a file."""
     reading: ReadOptions = ReadOptions()
     """How the published file is read. A file ``NAME.parquet`` has standard column names instead."""
     events: int | None = None
@@ -105,13 +113,31 @@ def _jodie(name: str, description: str, events: int, nodes: int, **more: Any) ->
 
 def _synthetic(size: str) -> EventStream:
     """Generate a synthetic stream of that many events, 100,000 by default."""
-    if not size:
-        return synthetic()
-    if not re.fullmatch(r"\d+(_\d+)*", size):
+    return synthetic(_size("synthetic", size, 100_000))
+
+
+def _size(name: str, given: str, default: int) -> int:
+    """Return the number of events after the colon of ``NAME:EVENTS``."""
+    if not given:
+        return default
+    if not re.fullmatch(r"\d+(_\d+)*", given):
         raise ConfigError(
-            f"'synthetic:{size}': {size!r} is not a number of events; use for instance 'synthetic:5000'."
+            f"'{name}:{given}': {given!r} is not a number of events; use for instance '{name}:5000'."
         )
-    return synthetic(int(size))
+    return int(given)
+
+
+def _shop(name: str, description: str, nodes: int, *, ring: bool) -> Dataset:
+    return Dataset(
+        name=name,
+        description=f"{description}; {name}:200000 for more orders",
+        source="contig.shop",
+        generate=lambda size: shop(_size(name, size, SHOP_ORDERS), ring=ring),
+        table=lambda size: shop_table(_size(name, size, SHOP_ORDERS), ring=ring),
+        events=SHOP_ORDERS,
+        nodes=nodes,
+        bipartite=True,
+    )
 
 
 _BUILT_IN = (
@@ -224,6 +250,8 @@ _BUILT_IN = (
         nodes=6_000,
         bipartite=True,
     ),
+    _shop("shop", "a seeded log of orders with prices; label: fraud", 2_250, ring=False),
+    _shop("shop-ring", "the same with a ring of fraudulent accounts", 2_311, ring=True),
 )
 for _dataset in _BUILT_IN:
     register_dataset(_dataset)

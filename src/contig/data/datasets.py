@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -28,8 +28,12 @@ from contig.data.companions import companion_features
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers import read_events, require_features
+from contig.data.tables import stream_table
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import expanded
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger("contig")
 
@@ -53,6 +57,14 @@ def load_dataset(
     """
     reading = ReadOptions(features=features, data_dir=data_dir)
     return _load(_resolve(name, "To read a file, use contig.open_stream."), reading, download)
+
+
+def dataset_table(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> pa.Table:
+    """Return the dataset called ``name`` as a table that can be written to a file and read again."""
+    dataset, argument = _resolve(name, "To read a file, use contig.read_events.")
+    if dataset.table is not None:
+        return dataset.table(argument)
+    return stream_table(load_dataset(name, data_dir=data_dir))
 
 
 def open_stream(

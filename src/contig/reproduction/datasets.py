@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from contig.data.datasets import find_dataset, open_stream
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
+from contig.data.tables import stream_table
 from contig.errors import ConfigError
 from contig.files import replacing
 from contig.reproduction.paper import published_datasets, published_size
@@ -111,15 +111,8 @@ def _saved(name: str, stream: EventStream, path: Path) -> StudyDataset:
 
 
 def _write(stream: EventStream, path: Path) -> None:
-    labels = stream.ids.labels
-    columns = {"src": labels[stream.src], "dst": labels[stream.dst], "t": stream.t}
-    if stream.label is not None:
-        columns["label"] = stream.label
-    table = pa.table(columns)
-    if stream.edge_features is not None:
-        table = table.append_column("features", pa.array(list(stream.edge_features)))
     content = BytesIO()
-    pq.write_table(table, content)
+    pq.write_table(stream_table(stream), content)
     # An unchanged file is left alone: a new modification time would make it look newer than its runs.
     if not path.exists() or path.read_bytes() != content.getvalue():
         with replacing(path) as part:
