@@ -21,7 +21,7 @@ TIMED: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-linear": ("contig", {"time_encoding": "linear"}),
     "contig-absolute": ("contig", {"query_time": "absolute"}),
     "contig-pair": ("contig-pair", {"tokens": 5, "width": 7}),
-    **{name: (name, {}) for name in ("tgn", "tgat", "jodie", "dyrep")},
+    **{name: (name, {}) for name in ("tgn", "tgat", "graphmixer", "jodie", "dyrep")},
 }
 Rescaling = Callable[[Any], Any]
 EXACT: dict[str, Rescaling] = {

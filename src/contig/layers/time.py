@@ -98,3 +98,21 @@ class LogTimeEncoding(TimeEncoding):
     def forward(self, dt: Tensor) -> Tensor:
         """Encode float32 differences ``[...]`` as ``[..., dim]``; negative ones count as 0."""
         return super().forward(torch.log1p(dt.clamp(min=0)))
+
+
+class FixedTimeEncoding(nn.Module):
+    """Time differences as cosines with frequencies that are not trained, as in GraphMixer.
+
+    ``Phi(dt) = [cos(w_1 dt), ..., cos(w_d dt)]`` with ``w_i = a^(-(i - 1) / a)`` and ``a = sqrt(d)``.
+    """
+
+    frequency: Tensor
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        root = math.sqrt(dim)
+        self.register_buffer("frequency", root ** (-torch.arange(dim) / root), persistent=False)
+
+    def forward(self, dt: Tensor) -> Tensor:
+        """Encode float32 differences ``[...]`` as ``[..., dim]``."""
+        return torch.cos(dt.unsqueeze(-1) * self.frequency)

@@ -28,6 +28,7 @@ _BUILTIN = {
     "jodie": "contig.models.jodie:JODIE",
     "dyrep": "contig.models.dyrep:DyRep",
     "tgat": "contig.models.tgat:TGAT",
+    "graphmixer": "contig.models.graphmixer:GraphMixer",
     "gae": "contig.models.gae:GAE",
     "vgae": "contig.models.vgae:VGAE",
     "graphsage": "contig.models.graphsage:GraphSAGE",

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from contig.errors import ConfigError
 from contig.history import History
 from contig.kernels.gather import LazyRows
-from contig.layers import Elapsed, LogTimeEncoding, PairDecoder, TemporalAttention, TimeEncoding
+from contig.layers import Elapsed, LogTimeEncoding, PairDecoder, TemporalAttention
 from contig.models.contract import DataShape, Model
 
 
@@ -22,7 +22,7 @@ class EventModel(Model):
         self.dim, self.edge_width = dim, data.edge_width
         self.node_width = 0 if data.node_features is None else data.node_features.shape[1]
         self.elapsed = Elapsed(data.time_scale)
-        self.phi: TimeEncoding = LogTimeEncoding(time_dim)
+        self.phi: nn.Module = LogTimeEncoding(time_dim)
         self.decoder = PairDecoder(dim)
         self.node_features: Tensor | None
         self.register_buffer("node_features", data.node_features, persistent=False)
