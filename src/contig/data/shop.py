@@ -117,14 +117,11 @@ def _orders(rng: np.random.Generator, orders: int, seed: int, ring: bool) -> _Or
     item = base.dst - users
     user, goods, t, last = _ring(rng, lengths, item)
     user = np.concatenate([base.src, users + user])
-    order = np.argsort(np.concatenate([base.t, t]), kind="stable")
-    columns = (
-        rng.permutation(int(user.max()) + 1)[user],  # a number does not reveal the ring
-        np.concatenate([item, goods]),
-        np.concatenate([base.t, t]),
-        np.concatenate([np.zeros(len(base), dtype=bool), last]),
-    )
-    return _Orders(*(column[order] for column in columns))
+    user = rng.permutation(int(user.max()) + 1)[user]  # a number does not reveal the ring
+    item, t = np.concatenate([item, goods]), np.concatenate([base.t.astype(np.float64), t])
+    last = np.concatenate([np.zeros(len(base), dtype=bool), last])
+    order = np.argsort(t, kind="stable")
+    return _Orders(user[order], item[order], t[order], last[order])
 
 
 def _ring(rng: np.random.Generator, lengths: Ints, items: Ints) -> _Orders:
