@@ -18,6 +18,7 @@ def test_reading_options_are_parsed() -> None:
     given = [
         *(["--src", "who", "--dst", "1", "--time", "when", "--label", "3"]),
         *(["--features", "f1,7", "--format", "tsv", "--unipartite", "--data-dir", "streams"]),
+        *(["--date-format", "%d.%m.%Y"]),
     ]
     seen: list[ReadOptions] = []
     app = typer.Typer()
@@ -32,7 +33,7 @@ def test_reading_options_are_parsed() -> None:
     columns = ReadOptions(src="who", dst=1, t="when", label=3, features=["f1", 7])
     assert seen == [
         ReadOptions(),
-        columns.updated(format="tsv", bipartite=False, data_dir="streams"),
+        columns.updated(format="tsv", date_format="%d.%m.%Y", bipartite=False, data_dir="streams"),
         ReadOptions(features=True),
         ReadOptions(features=False, bipartite=True),
     ]

@@ -20,6 +20,7 @@ EVERYTHING: dict[str, Any] = {
     "label": "mood",
     "features": ["f1", 7],
     "format": "tsv",
+    "date_format": "%d.%m.%Y",
     "bipartite": False,
     "data_dir": "streams",
 }

@@ -22,7 +22,7 @@ File = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="A file of events (Parquet, CSV, TSV, JODIE, SNAP; also gzipped), or the name of a dataset.",
+        help="A file of events (Parquet, CSV, TSV, JSON lines, JODIE, SNAP; gzipped or not), or a dataset.",
     ),
 ]
 DataDir = Annotated[
@@ -57,7 +57,15 @@ READING_OPTIONS: dict[str, Any] = {
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="parquet, csv, tsv, jodie, snap or a registered format; detected by default.",
+            help="parquet, csv, tsv, jsonl, jodie, snap, dyglib or a registered one; detected by default.",
+        ),
+    ],
+    "date_format": Annotated[
+        str | None,
+        typer.Option(
+            "--date-format",
+            metavar="FORMAT",
+            help="How dates are written if not in ISO 8601: %m/%d/%Y %H:%M.",
         ),
     ],
     "bipartite": Annotated[

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +21,9 @@ from contig.data.ids import NodeIds, number_nodes
 from contig.data.validation import EventColumns, feature_matrix, validate_arrays
 from contig.errors import DataError
 from contig.options import check_flag
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 log = logging.getLogger("contig")
 
@@ -149,6 +152,38 @@ class EventStream:
         seen = np.zeros(self.num_nodes, dtype=bool)
         seen[self.dst] = True
         return np.flatnonzero(seen)
+
+    def to_arrow(self, *, wide: bool = False, dates: bool = False) -> pa.Table:
+        """Return the events as an Arrow table: src, dst, t, and label and features if there are any.
+
+        Nodes have the user's ids. Features are one column of lists, or with ``wide`` the columns f0, f1, ....
+        With ``dates``, times that are Unix times become timestamps.
+        """
+        from contig.data.exports import event_table
+
+        return event_table(self, wide=wide, dates=dates)
+
+    def to_pandas(self, *, wide: bool = False, dates: bool = False) -> Any:
+        """Return the events as a pandas frame (see ``to_arrow``)."""
+        from contig.data.exports import as_pandas
+
+        return as_pandas(self.to_arrow(wide=wide, dates=dates))
+
+    def to_polars(self, *, wide: bool = False, dates: bool = False) -> Any:
+        """Return the events as a polars frame (see ``to_arrow``)."""
+        from contig.data.exports import as_polars
+
+        return as_polars(self.to_arrow(wide=wide, dates=dates))
+
+    def to_temporal_data(self) -> Any:
+        """Return the events as a ``TemporalData`` of PyTorch Geometric.
+
+        Nodes are numbered as in this stream (``ids.labels`` has the user's ids), features are ``msg`` and
+        labels ``y``.
+        """
+        from contig.data.exports import temporal_data
+
+        return temporal_data(self)
 
     def equals(self, other: EventStream) -> bool:
         """Return whether both streams hold the same events: same columns by value, same structure."""

@@ -21,6 +21,7 @@ class ReadKeywords(TypedDict, total=False):
     label: ColumnName | None
     features: bool | Sequence[ColumnName] | None
     format: str | None
+    date_format: str | None
     bipartite: bool | None
     data_dir: str | os.PathLike[str] | None
 
@@ -37,6 +38,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("src", "dst", "t", "label"), _COLUMN),
     "features": (bool, Sequence),
     "format": _TEXT,
+    "date_format": _TEXT,
     "bipartite": _FLAG,
     "data_dir": _PATH,
 }
@@ -50,6 +52,8 @@ class ReadOptions:
       mean that a text file has no header.
     - ``features``: the columns of the edge features; False leaves features out, True requires them.
     - ``format``: the file format, otherwise detected from the file.
+    - ``date_format``: how the times are written, if not as numbers or in ISO 8601, in the notation of
+      ``datetime.strptime``: ``"%m/%d/%Y %H:%M"``.
     - ``bipartite``: whether sources and destinations are different nodes even where their ids are equal.
     - ``data_dir``: the folder where datasets are looked up first, instead of ``$CONTIG_DATA``.
     """
@@ -60,6 +64,7 @@ class ReadOptions:
     label: ColumnName | None = None
     features: bool | Sequence[ColumnName] | None = None
     format: str | None = None
+    date_format: str | None = None
     bipartite: bool | None = None
     data_dir: str | os.PathLike[str] | None = None
 

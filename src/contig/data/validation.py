@@ -29,6 +29,7 @@ from contig.data.columns import (
     shortened,
     value_at,
 )
+from contig.data.date_formats import parsed_dates
 from contig.data.ids import TextIds
 from contig.errors import DataError
 
@@ -40,7 +41,10 @@ EXACT = 2**53  # beyond it float64 skips whole numbers
 EXACT_DIGITS = 15  # different decimal numbers of up to 15 digits stay different in float64
 BAD_ID = "is not an id; ids are whole numbers or text, and every event needs both."
 BAD_TEXT_ID = "is not an id; ids are whole numbers or text without NUL. Fix or remove the event."
-BAD_TIME = "is not a time; use a finite number, or a date in ISO 8601 such as 2024-05-01T12:00:00Z."
+BAD_TIME = (
+    "is not a time; use a finite number or a date in ISO 8601 such as 2024-05-01T12:00:00Z, or say how dates "
+    "are written with date_format."
+)
 TOO_FINE = "is finer than a microsecond, the limit for dates; round it, or store integer nanoseconds."
 TOO_LONG = "has more digits than float64 holds; store times as integers of a smaller unit."
 BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1."
@@ -88,16 +92,21 @@ def _time_array(t: ArrayLike) -> Array:
 
 
 def validate_columns(
-    src: Column, dst: Column, t: Column, label: Column | None, features: Sequence[Column] = ()
+    src: Column,
+    dst: Column,
+    t: Column,
+    label: Column | None,
+    features: Sequence[Column] = (),
+    date_format: str | None = None,
 ) -> EventColumns:
     """Validate the columns of a table with at least one row.
 
-    ``features`` are columns of numbers, or one column of lists.
+    ``features`` are columns of numbers, or one column of lists; ``date_format`` says how times are written.
     """
     return EventColumns(
         src=validate_ids(src),
         dst=validate_ids(dst),
-        t=validate_times(t),
+        t=validate_times(t if date_format is None else parsed_dates(t, date_format)),
         label=None if label is None else validate_labels(label),
         features=validate_features(features) if features else None,
     )

@@ -22,6 +22,10 @@ from contig.errors import DataError
         ("a.csv", "\n\nsrc,dst,t\n\n1,2,3\n\n"),
         ("a.csv", 'src,dst,t\r\n"1","2","3"\r\n'),
         ("a.edges", "1\t2\t3\n"),
+        ("a.csv", "src;dst;t\n1;2;3\n"),  # as Excel writes in many countries
+        ("a.txt", "src|dst|t\n1|2|3\n"),
+        ("a.csv", "src\tdst\tt\n1\t2\t3\n"),
+        ("a.txt", '{"src": 1, "dst": 2, "t": 3}\n'),
         ("a.snap", "# by its name\n1 2 3\n"),
     ],
 )

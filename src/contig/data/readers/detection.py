@@ -10,10 +10,11 @@ from contig.data.readers import parquet
 from contig.data.readers.names import plain_name
 from contig.data.readers.registry import READERS
 from contig.data.readers.roles import ALIASES
-from contig.data.readers.text_file import leading_blanks, read_head
+from contig.data.readers.text_file import find_delimiter, leading_blanks, read_head
 from contig.data.validation import is_number
 
 AMBIGUOUS = ("csv", "tsv", "txt", "gz")  # extensions of files whose first lines decide
+SAME_FORMAT = {"ndjson": "jsonl"}  # extensions with another name than their format
 
 
 def detect_format(path: Path) -> str:
@@ -21,6 +22,7 @@ def detect_format(path: Path) -> str:
     if path.is_dir() or parquet.is_parquet(path):
         return "parquet"
     extension = path.suffix.removeprefix(".").lower()
+    extension = SAME_FORMAT.get(extension, extension)
     if extension and extension not in AMBIGUOUS and extension in READERS:
         return extension
     head = read_head(path)
@@ -35,10 +37,24 @@ def _text_format(path: Path, head: Sequence[str]) -> str:
         return "snap"
     if ".tsv" in suffixes:
         return "tsv"
-    if ".csv" not in suffixes and "," not in lines[0]:
+    if lines[0].lstrip().startswith("{"):
+        return "jsonl"
+    if ".csv" not in suffixes and find_delimiter(lines[0]) not in (";", "|") and "," not in lines[0]:
         names = lines[0].rstrip("\r\n").split("\t")
         return "tsv" if len(names) > 1 and not any(is_number(name) for name in names) else "snap"
+    if find_delimiter(lines[0]) != ",":
+        return "csv"
+    if _is_dyglib(path, lines):
+        return "dyglib"
     return "jodie" if _is_jodie(lines) else "csv"
+
+
+def _is_dyglib(path: Path, lines: Sequence[str]) -> bool:
+    """Return whether the header is DyGLib's and the features are in a file next to it."""
+    from contig.data.readers.dyglib import DYGLIB_COLUMNS, features_file
+
+    header = tuple(name.strip() for name in next(csv.reader([lines[0]])))
+    return header == DYGLIB_COLUMNS and features_file(path).is_file()
 
 
 def _is_jodie(lines: Sequence[str]) -> bool:

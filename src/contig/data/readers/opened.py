@@ -46,7 +46,7 @@ class OpenedTable:
     list_columns: frozenset[int] = frozenset()
     has_header: bool = True
 
-    def columns(self, roles: Roles, table: pa.Table) -> EventColumns:
+    def columns(self, roles: Roles, table: pa.Table, date_format: str | None = None) -> EventColumns:
         """Validate the columns of ``table``, which holds those at ``roles.positions``."""
         if table.num_rows == 0:
             raise no_events(self.origin)
@@ -60,6 +60,7 @@ class OpenedTable:
             column[roles.t],
             None if roles.label is None else column[roles.label],
             [column[i] for i in roles.features],
+            date_format,
         )
 
 

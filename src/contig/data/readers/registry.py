@@ -18,7 +18,7 @@ from contig.registry import Registry
 
 Reader = Callable[[Path, ReadOptions], Any]
 
-TEXT_FORMATS = ("csv", "tsv", "jodie", "snap")
+TEXT_FORMATS = ("csv", "tsv", "jodie", "snap", "jsonl", "dyglib")
 
 
 def _check(name: str, found: Any) -> None:
@@ -30,7 +30,9 @@ READERS: Registry[Reader] = Registry(
     "format",
     {
         "parquet": "contig.data.readers.parquet:open_parquet",
-        **{name: f"contig.data.readers.text:open_{name}" for name in TEXT_FORMATS},
+        **{name: f"contig.data.readers.text:open_{name}" for name in ("csv", "tsv", "jodie", "snap")},
+        "jsonl": "contig.data.readers.json_lines:open_jsonl",
+        "dyglib": "contig.data.readers.dyglib:read_dyglib",
     },
     "contig.readers",
     _check,

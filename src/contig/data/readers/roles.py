@@ -15,11 +15,16 @@ NODE_NAMES = {
     "src": ("src", "source", "user", "u", "from", "sender"),
     "dst": ("dst", "destination", "target", "item", "i", "to", "receiver", "recipient"),
 }
+PLURALS = {"src": "sources", "dst": "destinations"}  # as TGB names its arrays
 ALIASES = {
     **{
-        role: tuple(n + end for n in names for end in ("", "_id", "id")) for role, names in NODE_NAMES.items()
+        role: (*(n + end for n in names for end in ("", "_id", "id")), PLURALS[role])
+        for role, names in NODE_NAMES.items()
     },
-    "t": ("t", "ts", "time", "timestamp", "datetime", "date", "unixtime", "unix_time", "event_time"),
+    "t": (
+        *("t", "ts", "time", "timestamp", "datetime", "date", "unixtime", "unix_time", "event_time"),
+        "timestamps",
+    ),
     "label": ("label", "state_label", "y"),
 }
 REQUIRED = ("src", "dst", "t")
@@ -30,7 +35,7 @@ ROLE_WORDS = {
     "label": "labels",
     "features": "edge features",
 }
-FEATURE_LISTS = ("features", "edge_features", "msg")
+FEATURE_LISTS = ("features", "edge_features", "edge_feat", "msg")
 NUMBERED_FEATURE = re.compile(r"(f|feat|feature|edge_feat|edge_feature)_?\d+")
 
 

@@ -14,6 +14,7 @@ from contig.data.columns import ARROW_ERRORS, row_place
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
+from contig.data.readers.objects import open_object
 from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, users_and_items
@@ -30,12 +31,14 @@ def read_events(
 ) -> EventStream:
     """Read events from a file, a folder of Parquet files, or a table in memory.
 
-    ``source`` is a path, or any object that exports an Arrow stream (a pandas or polars frame, a
-    DuckDB relation, a pyarrow table or reader). ``options`` are the fields of ``ReadOptions``
+    ``source`` is a path, any object that exports an Arrow stream (a pandas or polars frame, a
+    DuckDB relation, a pyarrow table or reader), a polars LazyFrame, a dict of columns, a graph of
+    networkx or networkx-temporal, or a TemporalData. ``options`` are the fields of ``ReadOptions``
     (``src="who", t="when"``) and override those of ``reading``. Columns that are not named are
     recognized by their names (see ``contig.data.readers``). Text files may be compressed with gzip.
 
-    Dates become Unix seconds (without a time zone they count as UTC); integer times stay int64 and
+    Dates become Unix seconds (without a time zone they count as UTC); ``date_format`` reads those that
+    are not written in ISO 8601, such as ``"%m/%d/%Y %H:%M"``. Integer times stay int64 and
     fractional ones float64. Columns that are neither named nor recognized are ignored with a notice;
     one column may have several roles. JODIE files and columns called user... and item... are always
     bipartite. In text files blanks around a value do not count, and an id column of whole numbers holds
@@ -72,14 +75,14 @@ def read_pairs(
     roles = replace(find_roles(opened, reading), label=None)
     roles = roles if with_features else replace(roles, features=())
     with read_errors(opened.origin, "check the file or write it again."):
-        return PairTable(opened.columns(roles, opened.load(roles)), opened.place)
+        return PairTable(opened.columns(roles, opened.load(roles), reading.date_format), opened.place)
 
 
 def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
     """Find the columns of a table, validate them and make the stream."""
     roles = find_roles(opened, reading)
     with read_errors(opened.origin, "check the file or write it again."):
-        columns = opened.columns(roles, opened.load(roles))
+        columns = opened.columns(roles, opened.load(roles), reading.date_format)
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
     return _with_notice(stream, opened, roles)
@@ -99,13 +102,15 @@ def _open(source: Any, reading: ReadOptions) -> OpenedTable | EventStream:
     if isinstance(source, str | os.PathLike):
         with read_errors(source, "check the path and its permissions."):
             return _open_path(expanded(source), reading)
+    if reading.format is not None:
+        raise ConfigError(f"format={reading.format!r} is for files; omit it when reading a table.")
     if hasattr(source, "__arrow_c_stream__"):
-        if reading.format is not None:
-            raise ConfigError(f"format={reading.format!r} is for files; omit it when reading a table.")
         return open_table(source)
+    if (opened := open_object(source)) is not None:
+        return opened
     raise DataError(
-        f"Cannot read events from a {type(source).__name__}; pass a path, or a table that exports an Arrow "
-        "stream (pandas, polars, DuckDB, pyarrow). For plain arrays use EventStream.from_arrays."
+        f"Cannot read events from a {type(source).__name__}; pass a path, a table that exports an Arrow "
+        "stream (pandas, polars, DuckDB, pyarrow), a dict of columns, a networkx graph or a TemporalData."
     )
 
 
@@ -120,9 +125,11 @@ def _open_path(path: Path, reading: ReadOptions) -> OpenedTable | EventStream:
         return found
     if hasattr(found, "__arrow_c_stream__"):
         return open_table(found, str(path))
+    if (opened := open_object(found)) is not None:
+        return replace(opened, origin=str(path), place=row_place(str(path)))
     raise ConfigError(
-        f"The reader {format!r} returned a {type(found).__name__}; expected an EventStream or a table that "
-        "exports an Arrow stream."
+        f"The reader {format!r} returned a {type(found).__name__}; expected an EventStream, a table that "
+        "exports an Arrow stream, or a dict of columns."
     )
 
 

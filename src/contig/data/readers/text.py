@@ -13,7 +13,7 @@ import pyarrow.csv as arrow_csv
 from contig.data.columns import shortened
 from contig.data.read_options import ReadOptions
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
-from contig.data.readers.text_file import TextFile, leading_blanks, read_head
+from contig.data.readers.text_file import TextFile, find_delimiter, leading_blanks, read_head
 from contig.data.validation import is_number, no_events
 from contig.errors import DataError
 
@@ -26,8 +26,11 @@ Rows = Sequence[Sequence[str]]
 
 
 def open_csv(path: Path, reading: ReadOptions) -> OpenedTable:
-    """Open a comma-separated file; it has no header if columns are given by position."""
-    return _open_separated(path, ",", reading)
+    """Open a file of values between commas, semicolons or bars.
+
+    It has no header if columns are given by position.
+    """
+    return _open_separated(path, None, reading)
 
 
 def open_tsv(path: Path, reading: ReadOptions) -> OpenedTable:
@@ -53,8 +56,10 @@ def open_snap(path: Path, reading: ReadOptions) -> OpenedTable:
     return _open(TextFile(path, None, 0, width), names, has_header=False)
 
 
-def _open_separated(path: Path, delimiter: str, reading: ReadOptions) -> OpenedTable:
-    blank, rows = _split_rows(read_head(path), delimiter)
+def _open_separated(path: Path, delimiter: str | None, reading: ReadOptions) -> OpenedTable:
+    head = read_head(path)
+    delimiter = delimiter or find_delimiter(head[leading_blanks(head)])
+    blank, rows = _split_rows(head, delimiter)
     if reading.positional:
         names = [str(i) for i in range(len(rows[0]))]
         return _open(TextFile(path, delimiter, blank, len(names)), names, has_header=False)

@@ -26,6 +26,8 @@ BLOCK_BYTES = 1 << 22  # what one thread parses at a time: larger gains nothing,
 MAX_BLOCK_BYTES = 1 << 30  # a row must fit into one block
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GZIP_MAGIC = b"\x1f\x8b"
+DELIMITERS = (",", ";", "|", "\t")  # of csv files; Excel writes semicolons in many countries
+MIN_COLUMNS = 3  # source, destination and time
 
 
 def open_bytes(path: Path) -> pa.NativeFile:
@@ -36,6 +38,18 @@ def open_bytes(path: Path) -> pa.NativeFile:
 def _is_gzipped(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
+def decompressed(path: Path) -> bytes:
+    """Read a whole file, up to the limit for compressed files."""
+    limit = size_limit(path.stat().st_size)
+    with open_bytes(path) as file:
+        blocks = []
+        while block := file.read(BLOCK_BYTES):
+            blocks.append(block)
+            if len(blocks) * BLOCK_BYTES > limit:
+                raise too_large(path, limit)
+    return b"".join(blocks)
 
 
 def read_head(path: Path) -> list[str]:
@@ -73,6 +87,14 @@ def leading_blanks(head: Sequence[str]) -> int:
     return next(i for i, line in enumerate(head) if line.strip())
 
 
+def find_delimiter(line: str) -> str:
+    """Return the first of comma, semicolon, bar and tab that divides a line into enough columns."""
+    for delimiter in DELIMITERS:
+        if len(next(csv.reader([line], delimiter=delimiter))) >= MIN_COLUMNS:
+            return delimiter
+    return DELIMITERS[0]
+
+
 @dataclass(frozen=True)
 class TextFile:
     """A text file of known layout: a fast reader, and a slow one that finds line numbers."""
@@ -107,7 +129,7 @@ class TextFile:
             ),
         }
         if self.delimiter is None:
-            return arrow_csv.read_csv(pa.BufferReader(_single_blanks(self._content())), **options)
+            return arrow_csv.read_csv(pa.BufferReader(_single_blanks(decompressed(self.path))), **options)
         if not _is_gzipped(self.path):
             return arrow_csv.read_csv(open_bytes(self.path), **options)
         limit = size_limit(self.path.stat().st_size)
@@ -118,17 +140,6 @@ class TextFile:
             if len(batches) * block > limit:
                 raise too_large(self.path, limit)
         return pa.Table.from_batches(batches, reader.schema)
-
-    def _content(self) -> bytes:
-        """Read the whole file, up to the limit for compressed files."""
-        limit = size_limit(self.path.stat().st_size)
-        with open_bytes(self.path) as file:
-            blocks = []
-            while block := file.read(BLOCK_BYTES):
-                blocks.append(block)
-                if len(blocks) * BLOCK_BYTES > limit:
-                    raise too_large(self.path, limit)
-        return b"".join(blocks)
 
     def lines(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the line number (from 1) and the fields of every row."""

@@ -1,0 +1,95 @@
+"""Streams as tables and objects of other packages; ``read_events`` reads all of them again."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from contig.data.clock import TICKS, TimeSpan
+from contig.data.columns import Array
+from contig.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from contig.data.events import EventStream
+
+UNITS = {"seconds": "s", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
+
+
+def event_table(stream: EventStream, *, wide: bool = False, dates: bool = False) -> pa.Table:
+    """Return the columns src, dst and t, and label and features if the stream has them.
+
+    Nodes have the user's ids. Features are one column of lists, or with ``wide`` the columns f0, f1, ....
+    With ``dates``, times that are Unix times become timestamps.
+    """
+    labels = pa.array(stream.ids.labels)
+    columns: dict[str, Any] = {
+        "src": labels.take(pa.array(stream.src)),
+        "dst": labels.take(pa.array(stream.dst)),
+    }
+    columns["t"] = timestamps(stream.t, stream) if dates else pa.array(stream.t)
+    if stream.label is not None:
+        columns["label"] = pa.array(stream.label)
+    if stream.edge_features is not None:
+        columns |= vector_columns(stream.edge_features, "features", "f", wide=wide)
+    return pa.table(columns)
+
+
+def vector_columns(
+    vectors: NDArray[np.float32], name: str, prefix: str, *, wide: bool
+) -> dict[str, pa.Array]:
+    """Return vectors ``[rows, width]`` as one column of lists, or as a column for each component."""
+    if wide:
+        return {
+            f"{prefix}{i}": pa.array(np.ascontiguousarray(vectors[:, i])) for i in range(vectors.shape[1])
+        }
+    flat = pa.array(np.ascontiguousarray(vectors).ravel())
+    return {name: pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])}
+
+
+def timestamps(t: Array, stream: EventStream) -> pa.Array:
+    """Return times in the stream's unit as timestamps in UTC; reject a stream whose times are not dates."""
+    clock = TimeSpan.of(stream.t).unix
+    if clock is None:
+        raise DataError(
+            f"{stream.origin}: the times do not look like Unix times, so they cannot become dates; "
+            "omit dates=True."
+        )
+    if t.dtype.kind == "f":  # microseconds are the finest that float64 holds of a date in seconds
+        whole = np.rint(t * (1e6 / TICKS[clock])).astype(np.int64)
+        return pa.array(whole).cast(pa.timestamp("us", "UTC"))
+    return pa.array(t).cast(pa.timestamp(UNITS[clock], "UTC"))
+
+
+def as_pandas(table: pa.Table) -> Any:
+    """Return a table as a pandas frame."""
+    _require("pandas")
+    return table.to_pandas()
+
+
+def as_polars(table: pa.Table) -> Any:
+    """Return a table as a polars frame."""
+    return _require("polars").from_arrow(table)
+
+
+def temporal_data(stream: EventStream) -> Any:
+    """Return a ``TemporalData`` of PyTorch Geometric, with nodes numbered as in the stream."""
+    torch, data = import_module("torch"), _require("torch_geometric.data", "contig[baselines]")
+    columns: dict[str, Array | None] = {"src": stream.src, "dst": stream.dst, "t": stream.t}
+    columns |= {"msg": stream.edge_features, "y": stream.label}
+    tensors = {name: torch.from_numpy(c.copy()) for name, c in columns.items() if c is not None}
+    return data.TemporalData(**tensors)
+
+
+def _require(module: str, package: str = "") -> Any:
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = package or module
+        raise ConfigError(
+            f"This needs {package}, which is not installed: pip install '{package}'."
+        ) from error

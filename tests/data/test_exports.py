@@ -1,0 +1,85 @@
+"""Every export of a stream, read again: the same events, whatever the types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from support.event_files import assert_same, duckdb
+
+from contig.data.events import EventStream
+from contig.data.readers import read_events
+from contig.errors import DataError
+
+NUMBERS = np.array([[0.1, -3e30], [1e-30, 2.0], [7.0, 0.3]], dtype=np.float32)
+
+STREAMS = {
+    "whole times": EventStream.from_arrays([5, 6, 5], [6, 7, 8], [1, 2, 2**60]),
+    "real times": EventStream.from_arrays([5, 6, 5], [6, 7, 8], [-0.5, 2.25, 1e300]),
+    "text ids": EventStream.from_arrays(["7", "07", "ä"], ["x", "y", ","], [1, 2, 3]),
+    "labels": EventStream.from_arrays([5, 6, 5], [6, 7, 8], [1, 2, 3], label=[0, -1, 2**40]),
+    "features": EventStream.from_arrays([5, 6, 5], [6, 7, 8], [1, 2, 3], edge_features=NUMBERS),
+    "both sides": EventStream.from_arrays([1, 2, 1], [1, 2, 2], [1, 2, 3], bipartite=True),
+}
+EXPORTS: dict[str, Callable[[EventStream], Any]] = {
+    "arrow": lambda stream: stream.to_arrow(),
+    "arrow wide": lambda stream: stream.to_arrow(wide=True),
+    "pandas": lambda stream: stream.to_pandas(),
+    "pandas wide": lambda stream: stream.to_pandas(wide=True),
+    "polars": lambda stream: stream.to_polars(),
+    "polars lazy": lambda stream: stream.to_polars(wide=True).lazy(),
+    "duckdb": lambda stream: duckdb.from_arrow(stream.to_arrow()),
+    "dict": lambda stream: stream.to_arrow().to_pydict(),
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("name", STREAMS)
+def test_an_export_is_read_again_as_the_same_events(name: str, export: str) -> None:
+    stream = STREAMS[name]
+    again = read_events(EXPORTS[export](stream), bipartite=stream.bipartite)
+    assert_same(again, stream)
+    assert again.t.dtype == stream.t.dtype
+
+
+@pytest.mark.parametrize("name", [name for name in STREAMS if name != "text ids"])
+def test_temporal_data_is_read_again_with_the_numbers_of_the_nodes(name: str) -> None:
+    pytest.importorskip("torch_geometric")
+    stream = STREAMS[name]
+    again = read_events(stream.to_temporal_data(), bipartite=stream.bipartite)
+    for column in ("src", "dst", "t", "label", "edge_features"):
+        np.testing.assert_array_equal(getattr(again, column), getattr(stream, column))
+    assert again.t.dtype == stream.t.dtype
+
+
+def test_the_table_of_a_stream_has_the_ids_of_the_user() -> None:
+    stream = EventStream.from_arrays(
+        ["b", "a"], ["x", "b"], [4, 5], label=[1, 0], edge_features=[[2.5], [3.5]]
+    )
+    assert stream.to_arrow().to_pydict() == {
+        **{"src": ["b", "a"], "dst": ["x", "b"], "t": [4, 5], "label": [1, 0]},
+        "features": [[2.5], [3.5]],
+    }
+    assert stream.to_arrow(wide=True).column_names == ["src", "dst", "t", "label", "f0"]
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1, "s"), (10**3, "ms"), (10**6, "us"), (10**9, "ns")])
+def test_dates_keep_the_unit_of_the_stream(factor: int, unit: str) -> None:
+    stream = EventStream.from_arrays([1, 2], [3, 4], [factor * 10**9, factor * (10**9 + 1)])
+    times = stream.to_arrow(dates=True).column("t")
+    assert times.type == pa.timestamp(unit, "UTC")
+    assert [str(time)[:19] for time in times.to_pylist()] == ["2001-09-09 01:46:40", "2001-09-09 01:46:41"]
+    assert read_events(stream.to_pandas(dates=True)).t.tolist() == [10**9, 10**9 + 1]
+
+
+def test_dates_with_fractions_are_exact_to_the_microsecond() -> None:
+    stream = EventStream.from_arrays([1, 2], [3, 4], [1e9 + 0.25, 1e9 + 0.000001])
+    assert read_events(stream.to_polars(dates=True)).t.tolist() == sorted([1e9 + 0.25, 1e9 + 0.000001])
+
+
+def test_times_that_are_not_dates_are_refused_as_dates() -> None:
+    with pytest.raises(DataError, match="do not look like Unix times"):
+        STREAMS["labels"].to_arrow(dates=True)
