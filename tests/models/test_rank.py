@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from support.problems import CASES, COUPLED, case, random_stream, run_over, shape_of
+from support.problems import CASES, COUPLED, case, random_stream, run_over, shape_of, stream_of
 from torch import Tensor
 
 from contig.history import History
@@ -71,8 +71,32 @@ def test_parts_change_nothing(name: str, own_times: bool, monkeypatch: pytest.Mo
     whole, _ = ranked(name, own_candidates=False, own_times=own_times)
     for pairs in (15, 3):
         monkeypatch.setattr(contract, "pairs_per_call", lambda device, pairs=pairs: pairs)
+        monkeypatch.setattr(type(case(name, shape_of(random_stream(4)))), "embedded_at_once", pairs)
         parts, _ = ranked(name, own_candidates=False, own_times=own_times)
         torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("leaves", [60, 600])
+@pytest.mark.parametrize("name", ["contig", "contig-two-hops", "contig-pair", "recency"])
+def test_ranking_a_star_takes_work_in_proportion_to_its_leaves(
+    name: str, leaves: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch of one source at one time computes each candidate once, not once for each event."""
+    stream = stream_of([(0, 1 + i, i) for i in range(leaves)], leaves + 1)
+    model, history = case(name, shape_of(stream)), History.from_stream(stream)
+    state, _ = run_over(model, stream[: leaves // 2], 5)
+    computed, most = [], 100
+    embed, link = model.embed, model.link
+    monkeypatch.setattr(type(model), "embedded_at_once", most)
+    monkeypatch.setattr(model, "embed", lambda *x: computed.append(len(x[2])) or embed(*x))
+    monkeypatch.setattr(model, "link", lambda *x: computed.append(x[3].numel()) or link(*x))
+    hub, candidates = torch.zeros(20, dtype=torch.int64), torch.arange(1, leaves + 1)
+    time = torch.tensor(leaves // 2)
+    with torch.no_grad():
+        found = model.rank(state, history, hub, candidates, time, time)
+    assert found.shape == (20, leaves)
+    assert leaves <= sum(computed) <= leaves + 1
+    assert name not in ("contig", "contig-two-hops") or max(computed) <= most
 
 
 def test_events_of_a_batch_count_at_their_own_time() -> None:

@@ -139,6 +139,8 @@ class ConTIG(AttentiveMemory):
         if o.scope == "near":
             self.ode.check_walks(o.hops)
         self.fixed_shapes = o.scope != "batch" and o.solver == "series"
+        if o.scope in ("batch", "all"):  # all nodes of a call, or of the graph, are computed together
+            self.embedded_at_once = None
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
         self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 

@@ -102,8 +102,10 @@ class ConTIGPair(ConTIG):
         logits = super().link(state, history, batch.src, candidates, batch.t, batch.t[0])
         return link_loss(logits, "logistic")
 
-    def rank(
-        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    def rank_shared(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, time: Tensor, as_of: Tensor
     ) -> Tensor:
-        pairs = GPU_PAIRS if src.is_cuda else CPU_PAIRS
-        return self.link_in_parts(state, history, src, dst, times, as_of, pairs)
+        return self.link_in_parts(state, history, src, dst, time, as_of, self.pairs_at_once(src.device))
+
+    def pairs_at_once(self, device: torch.device) -> int:
+        return GPU_PAIRS if device.type == "cuda" else CPU_PAIRS

@@ -61,6 +61,9 @@ class Model(nn.Module, ABC):
     # another position of a batch or on another CPU, and no rank may depend on that.
     resolution: ClassVar[float] = 1e-5
     reads_state: bool = True  # False if scores depend on the history and the query's time alone
+    # The most queries that a CPU embeds in one call while ranking: what fits into its caches. None sets no
+    # bound, for models whose embeddings depend on the other queries of the call.
+    embedded_at_once: int | None = None
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of TrainOptions
 
     def blank(self) -> Mapping[str, Tensor]:
@@ -126,12 +129,29 @@ class Model(nn.Module, ABC):
         """
         if times.ndim == 0 and dst.ndim == 1:
             src, row = _distinct(src)
-            when = times.expand(len(src) + len(dst))
-            nodes = torch.cat([src, dst])
-            embedded = check_embeddings(self, self.embed(state, history, nodes, when, as_of), len(nodes))
-            logits = self.score_all(embedded[: len(src)], embedded[len(src) :])
+            logits = self.rank_shared(state, history, src, dst, times, as_of)
             return logits if row is None else logits[row]
-        return self.link_in_parts(state, history, src, dst, times, as_of, pairs_per_call(src.device))
+        return self.link_in_parts(state, history, src, dst, times, as_of, self.pairs_at_once(src.device))
+
+    def rank_shared(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, time: Tensor, as_of: Tensor
+    ) -> Tensor:
+        """Return ``rank`` of distinct sources among the same candidates ``[candidates]`` at one time."""
+        nodes = torch.cat([src, dst])
+        bound = len(nodes) if nodes.is_cuda else self.embedded_at_once or len(nodes)
+        embedded = torch.cat(
+            [
+                check_embeddings(
+                    self, self.embed(state, history, part, time.expand(len(part)), as_of), len(part)
+                )
+                for part in nodes.split(max(1, bound))
+            ]
+        )
+        return self.score_all(embedded[: len(src)], embedded[len(src) :])
+
+    def pairs_at_once(self, device: torch.device) -> int:
+        """Return the number of pairs that ``rank`` scores in one call of ``link``."""
+        return pairs_per_call(device)
 
     def link_in_parts(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -50,13 +51,20 @@ class Recommender:
                 top = best(scores[torch.from_numpy(chosen).to(scores.device)], k, self.model.resolution)
                 yield self._named(candidates[chosen[top[0]]], top[1])
 
-    def popular(self, candidates: Ints, k: int) -> list[Recommendation]:
-        """Return the ``k`` candidates with the most events; the answer for a node without events."""
+    def popular(self, candidates: Ints, k: int) -> Ints:
+        """Return the ``k`` candidates with the most events: the answer for a node without events."""
+        return candidates[np.argsort(-self._counts[candidates], kind="stable")[:k]]
+
+    def counted(self, nodes: Ints) -> list[Recommendation]:
+        """Return nodes as recommendations, scored by their number of events."""
+        names, counts = self.past.ids.labels[nodes].tolist(), self._counts[nodes].tolist()
+        return [Recommendation(name, float(n), None) for name, n in zip(names, counts, strict=True)]
+
+    @cached_property
+    def _counts(self) -> Ints:
+        """The number of events of each node on the candidates' side."""
         column = self.past.dst if self.side == "src" else self.past.src
-        counts = np.bincount(column, minlength=self.past.num_nodes)[candidates]
-        order = np.argsort(-counts, kind="stable")[:k]
-        names = self.past.ids.labels[candidates[order]].tolist()
-        return [Recommendation(name, float(n), None) for name, n in zip(names, counts[order], strict=True)]
+        return np.bincount(column, minlength=self.past.num_nodes)
 
     @torch.no_grad()
     def _scores(self, nodes: Ints, candidates: Ints) -> Tensor:
@@ -71,11 +79,15 @@ class Recommender:
 
     def _seen(self, nodes: Ints, candidates: Ints) -> NDArray[np.bool_]:
         """Mark the candidates ``[nodes, candidates]`` that a node has met on its side of an event."""
+        return np.isin(nodes[:, None] * self.past.num_nodes + candidates, self._met)
+
+    @cached_property
+    def _met(self) -> Ints:
+        """The distinct pairs of events, as ``own * nodes + other`` in ascending order."""
         own, other = self.past.src, self.past.dst
         if self.side == "dst":
             own, other = other, own
-        pairs = np.unique(own * self.past.num_nodes + other)
-        return np.isin(nodes[:, None] * self.past.num_nodes + candidates, pairs)
+        return np.unique(own * self.past.num_nodes + other)
 
     def _named(self, nodes: Ints, scores: Tensor) -> list[Recommendation]:
         names = self.past.ids.labels[nodes].tolist()

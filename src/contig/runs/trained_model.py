@@ -124,10 +124,11 @@ class TrainedModel:
         seen[past.src] = seen[past.dst] = True
         known = (rows >= 0) & seen[rows]
         found = recommender.lists(rows[known], candidates, k, exclude_seen)
+        popular = recommender.popular(candidates, k + 1)  # one of them may be the node itself
         at, last = recommender.time.item(), past.t[-1].item() if len(past) else None
         return [
             RecommendationList(
-                next(found) if warm else recommender.popular(candidates[candidates != row], k),
+                next(found) if warm else recommender.counted(popular[popular != row][:k]),
                 node=name,
                 at=at,
                 last_event=last,

@@ -16,6 +16,7 @@ class EventModel(Model):
     """A model with a time encoding and a pair decoder, which reads event and node features."""
 
     fixed_shapes: bool = True  # a promise to contig.streaming.capture
+    embedded_at_once: int | None = 2**11
 
     def __init__(self, dim: int, time_dim: int, data: DataShape) -> None:
         super().__init__()

@@ -49,10 +49,10 @@ class Heuristic(Model):
     def score(self, src: Tensor, dst: Tensor) -> Tensor:
         raise self._no_embeddings()
 
-    def rank(
-        self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+    def rank_shared(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, time: Tensor, as_of: Tensor
     ) -> Tensor:
-        return super().rank(state, history, src, dst, times.expand(len(src)), as_of)
+        return self.link_in_parts(state, history, src, dst, time, as_of, self.pairs_at_once(src.device))
 
     def _no_embeddings(self) -> ConfigError:
         return ConfigError(
