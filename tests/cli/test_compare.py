@@ -18,6 +18,8 @@ from contig.data.read_options import ReadOptions
 from contig.experiments.jobs import Job
 from contig.models import MODELS, model_class
 from contig.runs.folder import RunFolder
+from contig.runs.run import Run
+from contig.tasks.baselines import HEURISTICS
 
 
 @pytest.fixture(autouse=True)
@@ -208,6 +210,56 @@ def test_repeat_prints_its_table_if_a_recipe_fails(trained: list[Job], here: Pat
     content = json.loads(Answer("repeat", "tgn.json", "--seeds", 1, "--json").out)
     assert content[0]["transductive"]["ap"]["std"] is None
     assert "81" not in Answer("repeat", "tgn.json", "--seeds", 1).out.replace("80.60", "")
+
+
+def test_repeat_evaluates_tasks_beside_heuristics(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_inline(monkeypatch, lambda work, device: work.run("cpu"))
+    recipe = {
+        "data": "synthetic:300",
+        "model": "jodie",
+        "settings": {"dim": 6, "epochs": 1, "holdout": "paper"},
+    }
+    (here / "jodie.json").write_text(json.dumps(recipe))
+    command = ["repeat", "jodie.json", "--seeds", 2, "--out", "kept", "--device", "cpu", "--heuristics"]
+    tasks = ["--evaluate", "recommend", "--evaluate", "link:negatives=historical"]
+    answer = Answer(*command, *tasks, "--json")
+    assert answer.code == 0, answer.err
+    content = json.loads(answer.out)
+    assert [row["model"] for row in content["runs"]] == ["jodie", *HEURISTICS]
+    ranked, links = content["evaluations"]["recommend"], content["evaluations"]["link, negatives=historical"]
+    assert [row["seeds"] for row in ranked] == [2] + [1] * len(HEURISTICS)
+    folders = [next((here / "kept/runs").glob(f"synthetic-300-jodie-{seed}-*/")) for seed in (0, 1)]
+    expected = [Run.open(folder).evaluate("recommend").result for folder in folders]
+    for name, field in {"transductive": "transductive", "all (TGB)": "all_events"}.items():
+        values = [getattr(one, field).mrr for one in expected]
+        assert ranked[0][name] == pytest.approx({"mean": mean(values), "std": stdev(values)})
+    [recency] = [row for row in links if row["model"] == "recency"]
+    alone = Run.open(next((here / "kept/runs").glob("synthetic-300-recency-*/")))
+    assert (
+        recency["transductive"]["mean"]
+        == alone.evaluate("link", negatives="historical").result.transductive.ap
+    )
+    text = Answer(*command, *tasks).out
+    assert "link, negatives=historical" in text
+    assert "MRR on the test events" in text
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("lnk", "lnk"),
+        ("link:negatives", "link:negatives=historical"),
+        ("link:negative=random", "negatives"),
+        ("link:negatives=none", "negatives"),
+        ("classify", "no single metric"),
+    ],
+)
+def test_repeat_rejects_evaluations_before_training(spec: str, words: str, here: Path) -> None:
+    (here / "tgn.json").write_text('{"data": "synthetic:300", "model": "tgn"}')
+    answer = Answer("repeat", "tgn.json", "--evaluate", spec)
+    assert answer.code == 2
+    assert words in answer.err
+    assert not (here / "runs").exists()
 
 
 def test_repeat_and_compare_share_runs_on_the_same_events(trained: list[Job], here: Path) -> None:

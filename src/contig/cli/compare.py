@@ -31,6 +31,8 @@ app = typer.Typer()
     epilog=console.examples(
         ("contig repeat configs/collegemsg.json", "three seeds"),
         ("contig repeat configs/*.json --at-once 9 --device cuda", "in parallel on a GPU"),
+        ("contig repeat configs/mooc.json --evaluate recommend", "rank destinations, too"),
+        ("contig repeat configs/mooc.json --evaluate link:negatives=historical", "a task with options"),
     ),
 )
 def repeat(
@@ -40,6 +42,15 @@ def repeat(
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write the runs.")] = Path(
         "runs/repeats"
     ),
+    evaluate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--evaluate", metavar="TASK[:OPTION=VALUE,...]", help="Also evaluate every run on this task."
+        ),
+    ] = None,
+    heuristics: Annotated[
+        bool, typer.Option("--heuristics", help="Include heuristic baselines on the same data.")
+    ] = False,
     device: Device = "auto",
     at_once: AtOnce = 1,
     wait: Wait = False,
@@ -50,20 +61,29 @@ def repeat(
     Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
     """
     from contig.cli import tables
-    from contig.experiments.jobs import as_chains, plan, runs_in
-    from contig.experiments.recipes import identified, read_recipes
+    from contig.experiments.evaluations import EvaluationSpec, evaluated, with_evaluations
+    from contig.experiments.jobs import plan, runs_in
+    from contig.experiments.recipes import heuristics_for, identified, read_recipes
     from contig.experiments.rows import collect
 
-    chosen = identified([recipe for path in recipes for recipe in read_recipes(path)])
+    specs = [EvaluationSpec.parse(text) for text in dict.fromkeys(evaluate or [])]
+    given = [recipe for path in recipes for recipe in read_recipes(path)]
+    chosen = identified([*given, *heuristics_for(given)] if heuristics else given)
     jobs = [job for recipe in chosen for job in plan([recipe], seeds, runs_in(out))]
     use_folder(ctx, out, wait)
-    rows = collect(jobs, run_with_progress("runs", as_chains(jobs), device, at_once))
+    failures = run_with_progress("runs", with_evaluations(jobs, specs), device, at_once)
+    rows = collect(jobs, failures)
+    others = {str(spec): evaluated(rows, jobs, spec) for spec in specs}
     if json:
-        console.print_json([row.as_dict() for row in rows])
+        found = [row.as_dict() for row in rows]
+        beside = {name: [row.as_dict() for row in found] for name, found in others.items()}
+        console.print_json({"runs": found, "evaluations": beside} if specs else found)
     else:
         tables.show(tables.repeat_table(rows))
         console.out().print("  per-batch AP and AUC on the test events, %, mean ± standard deviation")
-    report_failures(tables.failures(rows))
+        for name, evaluated_rows in others.items():
+            tables.show_evaluations(name, evaluated_rows)
+    report_failures(tables.failures(rows) + tables.evaluation_failures(failures))
 
 
 # --- compare -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from io import StringIO
 from math import isnan, nan
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contig.cli import console
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from contig.experiments.comparisons import Comparison
+    from contig.experiments.evaluations import EvaluatedRow
+    from contig.experiments.jobs import Failure
     from contig.experiments.rows import Row, Spread
 
 
@@ -110,6 +112,30 @@ def repeat_table(rows: Sequence[Row]) -> Table:
     return table
 
 
+def evaluation_table(rows: Sequence[EvaluatedRow]) -> Table:
+    """Return a line for each recipe with a task's metric; the best number on the same data is bold."""
+    selections = list(dict.fromkeys(name for row in rows for name in row.spreads))
+    table = console.new_table("data", "model", "variant", "seeds", *selections)
+    for column in table.columns[1:3]:
+        column.justify = "left"
+    for one in rows:
+        rivals = [other for other in rows if other.row.recipe.data == one.row.recipe.data]
+        names = (one.row.recipe.data, one.row.model, one.row.recipe.variant, one.seeds)
+        cells = [_spread_cell(one, rivals, name) for name in selections]
+        table.add_row(*map(console.plain, names), *cells)
+    return table
+
+
+def _spread_cell(one: EvaluatedRow, rivals: Sequence[EvaluatedRow], name: str) -> str:
+    known = [row.spreads[name].mean for row in rivals if name in row.spreads]
+    spread = one.spreads.get(name)
+    if spread is None or isnan(spread.mean):
+        return "-"
+    text = _percent(spread.mean) + ("" if isnan(spread.std) else f" ± {_percent(spread.std)}")
+    best = max((x for x in known if not isnan(x)), default=nan)
+    return f"[bold]{text}[/bold]" if len(known) > 1 and _percent(best) == _percent(spread.mean) else text
+
+
 def _cells(row: Row, rivals: Sequence[Row], columns: Sequence[Column]) -> list[str]:
     if not row.results:
         return ["[red]failed[/red]", *["-"] * (len(columns) - 1)]
@@ -122,6 +148,17 @@ def failures(rows: Sequence[Row]) -> list[str]:
         f"{row.label} failed with seed {failure.job.seed}: {failure.reason} (full log: {failure.job.log})"
         for row in rows
         for failure in row.failures
+    ]
+
+
+def evaluation_failures(failed: Sequence[Failure[Any]]) -> list[str]:
+    """Return a line for each evaluation that failed."""
+    from contig.experiments.evaluations import Evaluation
+
+    return [
+        f"{failure.job.name} failed: {failure.reason} (full log: {failure.job.log})"
+        for failure in failed
+        if isinstance(failure.job, Evaluation)
     ]
 
 
@@ -142,6 +179,15 @@ def show_comparison(comparison: Comparison) -> None:
     show(comparison_table(comparison.rows), parts)
     for note in comparison.notes():
         console.out().print(f"  [dim]{console.plain(note)}[/dim]", soft_wrap=True)
+
+
+def show_evaluations(name: str, rows: Sequence[EvaluatedRow]) -> None:
+    """Print the metric of a task over seeds, with the protocol."""
+    if not rows:
+        return
+    console.out().print(f"\n[bold]{console.plain(name)}[/bold]")
+    show(evaluation_table(rows))
+    console.out().print(f"  {rows[0].metric} on the test events, %, mean ± standard deviation")
 
 
 def as_text(block: RenderableType) -> str:

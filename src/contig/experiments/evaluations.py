@@ -2,13 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from contig.experiments.jobs import Job
+from contig.errors import ConfigError
+from contig.experiments.jobs import Job, Work
+from contig.experiments.rows import Row, Spread
 from contig.runs.run import Run
+from contig.tasks.registry import read_evaluation, task_class
+from contig.tasks.results import TaskResult
+from contig.tasks.task import Task
+
+
+class EvaluationSpec(NamedTuple):
+    """A task with options, such as ``link:negatives=historical``."""
+
+    task: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> EvaluationSpec:
+        """Parse ``TASK`` or ``TASK:OPTION=VALUE,OPTION=VALUE``, and check the names and values."""
+        task, _, options = text.partition(":")
+        pairs = [pair.partition("=") for pair in options.split(",") if pair]
+        if not all(name and sign for name, sign, _ in pairs):
+            raise ConfigError(
+                f"{text!r} is not an evaluation; write a task, or a task with options such as "
+                "link:negatives=historical."
+            )
+        spec = cls(task, tuple((name, value) for name, _, value in pairs))
+        if not spec.of_task().headline:
+            raise ConfigError(f"{text!r}: the task {task} has no single metric to average over seeds.")
+        return spec
+
+    def of_task(self) -> Task[Any, Any]:
+        """Return the task with its options."""
+        return task_class(self.task).of(**dict(self.options))
+
+    def of_job(self, job: Job) -> Evaluation:
+        """Return the evaluation of a job's run."""
+        return Evaluation(job, self.task, dict(self.options))
+
+    def __str__(self) -> str:
+        return ", ".join([self.task, *(f"{name}={value}" for name, value in self.options)])
+
+
+class EvaluatedRow(NamedTuple):
+    """The headline metric of a task over the seeds of a row, by selection of events."""
+
+    row: Row
+    metric: str  # as tables name it
+    seeds: int
+    spreads: dict[str, Spread]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        recipe = self.row.recipe
+        names = {"data": recipe.data, "model": recipe.model, "variant": recipe.variant, "seeds": self.seeds}
+        return {**names, **{name: spread.as_dict() for name, spread in self.spreads.items()}}
+
+
+def evaluated(rows: Sequence[Row], jobs: Sequence[Job], spec: EvaluationSpec) -> list[EvaluatedRow]:
+    """Gather the finished evaluations of a task, one row for each recipe that has any."""
+    found = []
+    for row in rows:
+        ours = [spec.of_job(job) for job in jobs if job.recipe.name == row.recipe.name]
+        results = [read_evaluation(one.file).result for one in ours if one.done]
+        if results:
+            found.append(
+                EvaluatedRow(
+                    row, spec.of_task().headline.upper(), len(results), _spreads(spec.of_task(), results)
+                )
+            )
+    return found
+
+
+def _spreads(task: Task[Any, Any], results: Sequence[TaskResult]) -> dict[str, Spread]:
+    return {
+        name: Spread.of([getattr(getattr(result, field), task.headline, nan) for result in results])
+        for name, field in task.selections_by(results[0].protocol).items()
+    }
 
 
 @dataclass(frozen=True)
@@ -46,3 +122,10 @@ class Evaluation:
 
     def outcome(self) -> str:
         return "evaluated"
+
+
+def with_evaluations(jobs: Sequence[Job], specs: Sequence[EvaluationSpec]) -> list[list[Work]]:
+    """Return a chain for each job: its training, followed by its evaluations."""
+    return [
+        [job, *(spec.of_job(job) for spec in specs)] for job in {job.folder: job for job in jobs}.values()
+    ]

@@ -7,7 +7,7 @@ optional: each has the recipe's settings, with its own replacing some of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from contig.data.datasets import open_stream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 from contig.runs.config import RunConfig
+from contig.runs.options import PROTOCOL_OPTIONS
+from contig.tasks.baselines import HEURISTICS
 
 FIELDS = ("data", "model", "settings", "variants")
 PLAIN = "as given"  # the variant of a recipe itself
@@ -47,6 +49,17 @@ class Recipe:
     def config(self, seed: int) -> RunConfig:
         """Return the config of its run with a seed."""
         return RunConfig.of(self.model, {**self.settings, "seed": seed})
+
+
+def heuristics_for(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """Return recipes of the heuristic baselines on the data and with the protocol of other recipes."""
+    found: dict[tuple[Any, ...], Recipe] = {}
+    for recipe in recipes:
+        settings = {key: recipe.settings[key] for key in PROTOCOL_OPTIONS if key in recipe.settings}
+        for name in HEURISTICS:
+            key = (recipe.data, recipe.reading, name, *settings.items())
+            found.setdefault(key, replace(recipe, model=name, settings=settings, variant=PLAIN))
+    return list(found.values())
 
 
 def _slug(word: str) -> str:

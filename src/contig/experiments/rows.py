@@ -185,14 +185,16 @@ class Row:
         }
 
 
-def collect(jobs: Sequence[Job], failures: Sequence[Failure[Job]] = ()) -> list[Row]:
+def collect(jobs: Sequence[Job], failures: Sequence[Failure[Any]] = ()) -> list[Row]:
     """Gather the rows of jobs; a recipe without a finished or failed run has none."""
     rows = []
     for name in dict.fromkeys(job.recipe.name for job in jobs):
         ours = [job for job in jobs if job.recipe.name == name]
         results = tuple(job.metrics() for job in ours if job.done)
         folders = {job.folder for job in ours}
-        failed = tuple(failure for failure in failures if failure.job.folder in folders)
+        failed = tuple(
+            failure for failure in failures if isinstance(failure.job, Job) and failure.job.folder in folders
+        )
         if results or failed:
             rows.append(Row(ours[0].recipe, results, failed))
     return rows

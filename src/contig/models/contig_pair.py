@@ -57,7 +57,12 @@ class ConTIGPair(ConTIG):
     name = "contig-pair"
     options = ConTIGPairOptions
     opt: ConTIGPairOptions
-    training_defaults: ClassVar[Mapping[str, Any]] = {"negatives": 2, "loss": "softmax", "averaging": 0.999}
+    training_defaults: ClassVar[Mapping[str, Any]] = {
+        "lr": 1e-3,
+        "negatives": 2,
+        "loss": "softmax",
+        "averaging": 0.999,
+    }
 
     def __init__(self, options: ConTIGPairOptions, data: DataShape) -> None:
         super().__init__(options, data)

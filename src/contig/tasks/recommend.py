@@ -168,14 +168,17 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
         )
 
     @classmethod
+    def selections_by(cls, protocol: Protocol) -> Mapping[str, str]:
+        if protocol.holdout == "paper":  # otherwise the transductive events are all events
+            return {**cls.selections, "all (TGB)": "all_events"}
+        return cls.selections
+
+    @classmethod
     def table(cls, results: Mapping[str, RecommendResult]) -> ResultTable:
         protocol = next(iter(results.values())).protocol
-        selections = dict(cls.selections)
-        if protocol.holdout == "paper":  # otherwise the transductive events are all events
-            selections["all (TGB)"] = "all_events"
         return ResultTable(
             headings=("Test, %", "model", "MRR", "R@5", "R@10", "R@15", "R@20", "events"),
-            rows=selection_rows(results, _cells, selections),
+            rows=selection_rows(results, _cells, cls.selections_by(protocol)),
             notes=(
                 "R@K: share of events whose true destination is among the first K",
                 f"candidates: {protocol.candidates}",

@@ -55,6 +55,11 @@ class Task(ABC, Generic[Options, R]):
         """Describe how the events are measured; override it to add what only this task has."""
         return Protocol.of(self.name, context.data.split.holdout, inductive=context.model.inductive)
 
+    @classmethod
+    def selections_by(cls, protocol: Protocol) -> Mapping[str, str]:
+        """Return the selections to report by a protocol, which may have more."""
+        return cls.selections
+
     @abstractmethod
     def measure(self, context: EvaluationContext) -> R:
         """Measure the test events, continuing from the state after validation."""
