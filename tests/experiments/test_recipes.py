@@ -11,7 +11,7 @@ import pytest
 
 from contig.data.datasets import open_stream
 from contig.errors import ConfigError
-from contig.experiments.recipes import PLAIN, Recipe, find_recipe, identified, read_recipes
+from contig.experiments.recipes import PLAIN, Recipe, find_recipe, heuristics_for, identified, read_recipes
 from contig.reproduction.paper import published_settings
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -134,3 +134,19 @@ def test_no_recipe_makes_activity_part_of_the_papers_model() -> None:
     assert [r.variant for r in read_recipes(CONFIGS / "mooc.json")[1:] if options(r)["activity"]] == [
         "activity"
     ]
+
+
+def test_a_recipe_says_how_its_data_is_read(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("who,what,when,price\na,x,1,0.5\nb,y,2,0.7\na,y,3,0.1\n")
+    content = {"data": str(tmp_path / "log.csv"), "reading": {"src": "who", "dst": "what", "t": "when"}}
+    priced = {**content, "reading": {**content["reading"], "features": ["price"]}}
+    for name, one in (("plain", content), ("priced", priced)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(one))
+    found = identified([read_recipes(tmp_path / f"{name}.json")[0] for name in ("plain", "priced")])
+    widths = [open_stream(one.data, one.reading).edge_width for one in found]
+    assert widths[1] == 1
+    assert len({one.fingerprint for one in found}) == len(set(widths)) == 2
+    assert heuristics_for(found)[0].reading == found[0].reading
+    (tmp_path / "bad.json").write_text(json.dumps({**content, "reading": {"source": "who"}}))
+    with pytest.raises(ConfigError, match="source"):
+        read_recipes(tmp_path / "bad.json")

@@ -1,7 +1,8 @@
 """Recipes: what to train, as JSON files.
 
-A recipe is ``{"data": ..., "model": ..., "settings": {...}, "variants": {NAME: {...}}}``. ``variants`` is
-optional: each has the recipe's settings, with its own replacing some of them.
+A recipe is ``{"data": ..., "model": ..., "settings": {...}, "reading": {...}, "variants": {NAME: {...}}}``.
+``reading`` has the fields of ``ReadOptions``, such as ``{"features": true}``. ``variants`` are optional: each
+has the recipe's settings, with its own replacing some of them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS
 from contig.tasks.baselines import HEURISTICS
 
-FIELDS = ("data", "model", "settings", "variants")
+FIELDS = ("data", "model", "settings", "reading", "variants")
 PLAIN = "as given"  # the variant of a recipe itself
 
 
@@ -90,7 +91,9 @@ def _parse(content: Any, file: str) -> list[Recipe]:
         if not isinstance(content.get(name, "contig" if name == "model" else None), str):
             raise ValueError(f"the field {name} must be text")
     settings = _check_object(content.get("settings", {}), "the field settings")
-    base = Recipe(content["data"], content.get("model", "contig"), dict(settings), file=file)
+    reading = ReadOptions.from_dict(_check_object(content.get("reading", {}), "the field reading"))
+    model = content.get("model", "contig")
+    base = Recipe(content["data"], model, dict(settings), file=file, reading=reading)
     variants = _check_object(content.get("variants", {}), "the field variants")
     return [base, *(_variant(base, name, own) for name, own in variants.items())]
 
@@ -109,8 +112,9 @@ def _check_object(content: Any, what: str) -> dict[str, Any]:
 def identified(recipes: Iterable[Recipe]) -> list[Recipe]:
     """Add the fingerprints of the events to recipes; one that is listed twice is returned once."""
     unique = {recipe.name: recipe for recipe in recipes}.values()
-    prints = {data: open_stream(data).fingerprint() for data in dict.fromkeys(one.data for one in unique)}
-    return [replace(recipe, fingerprint=prints[recipe.data]) for recipe in unique]
+    sources = dict.fromkeys((one.data, one.reading) for one in unique)
+    prints = {source: open_stream(*source).fingerprint() for source in sources}
+    return [replace(recipe, fingerprint=prints[recipe.data, recipe.reading]) for recipe in unique]
 
 
 def find_recipe(folder: Path, data: str, model: str) -> Recipe | None:
