@@ -40,6 +40,7 @@ STEPS = 2  # the first steps, whose losses are compared one by one
 # Dropout is off because torch draws its masks with other generators on other CPUs.
 SIZES: dict[str, Any] = {
     "batch_size": 20,
+    "channel_dim": 4,
     "dim": 8,
     "dropout": 0.0,
     "evidence_dropout": 0.0,
@@ -50,6 +51,7 @@ SIZES: dict[str, Any] = {
     "lr": 0.01,
     "neighbors": 4,
     "passes": 1,
+    "sequence": 6,
     "time_dim": 6,
     "tokens": 5,
     "walks": 3,

@@ -61,6 +61,8 @@ TINY = {
     "length": 5,
     "passes": 1,
     "tokens": 3,
+    "channel_dim": 3,
+    "sequence": 4,
     "width": 9,
 }
 
@@ -72,9 +74,11 @@ def tiny_case(model: str, settings: dict[str, Any] | None = None, **departures: 
     return ModelCase(model, sizes | (settings or {}), **departures)
 
 
+PAIR_MODELS = ("contig-pair", "dygformer", "tpnet")  # score a pair by more than two embeddings
+
 # Every built-in model, and every option that changes how a model reads the past.
 CASES: dict[str, ModelCase] = {
-    **{name: tiny_case(name, frozen=name == "ctdne", own_link=name == "contig-pair") for name in MODELS},
+    **{name: tiny_case(name, frozen=name == "ctdne", own_link=name in PAIR_MODELS) for name in MODELS},
     "contig-all": tiny_case("contig", {"scope": "all"}),
     "contig-scope-pair": tiny_case("contig", {"scope": "pair"}),
     "contig-pair-joined": tiny_case("contig-pair", {"embedding": "joined"}, own_link=True),
@@ -83,6 +87,7 @@ CASES: dict[str, ModelCase] = {
     "contig-activity": tiny_case("contig", {"activity": True}),
     "contig-without-transform": tiny_case("contig", {"without": "transform", "scope": "all"}),
     "tgat-one-layer": tiny_case("tgat", {"layers": 1}),
+    "dygformer-patches": tiny_case("dygformer", {"sequence": 6, "patch": 2}, own_link=True),
     "tgat-identity": tiny_case("tgat", {"identity": 5}, identifies_nodes=True),
     "edgebank-window": tiny_case("edgebank", {"window": 7.5}),
     "popularity-window": tiny_case("popularity", {"window": 7.5}),

@@ -21,8 +21,9 @@ TIMED: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-linear": ("contig", {"time_encoding": "linear"}),
     "contig-absolute": ("contig", {"query_time": "absolute"}),
     "contig-pair": ("contig-pair", {"tokens": 5, "width": 7}),
-    **{name: (name, {}) for name in ("tgn", "tgat", "graphmixer", "jodie", "dyrep")},
+    **{name: (name, {}) for name in ("tgn", "tgat", "graphmixer", "dygformer", "jodie", "dyrep")},
 }
+WITHOUT_NEIGHBORS = ("jodie", "dygformer")  # have no such option
 Rescaling = Callable[[Any], Any]
 EXACT: dict[str, Rescaling] = {
     "ms": lambda t: 1000 * t,
@@ -38,7 +39,7 @@ INEXACT: dict[str, Rescaling] = {"days": lambda t: t / DAY, "thirds": lambda t: 
 def train(t: Any, case: str, out: Path) -> Run:
     stream = tiny_stream(edge_features=2)
     model, settings = TIMED[case]
-    known = {k: v for k, v in TINY.items() if k != "neighbors" or model != "jodie"}
+    known = {k: v for k, v in TINY.items() if k != "neighbors" or model not in WITHOUT_NEIGHBORS}
     data = EventStream.from_arrays(
         stream.src, stream.dst, t, edge_features=stream.edge_features, bipartite=True, origin="tiny"
     )

@@ -8,6 +8,7 @@ from contig.layers.node_signatures import NodeSignatures
 from contig.layers.ode import Coupling, GatedODE, latest_graph, series_degree
 from contig.layers.split_linear import SplitLinear
 from contig.layers.time import Elapsed, FixedTimeEncoding, LogTimeEncoding, TimeEncoding
+from contig.layers.transformer import TransformerLayer
 
 __all__ = [
     "Coupling",
@@ -24,6 +25,7 @@ __all__ = [
     "SplitRNNCell",
     "TemporalAttention",
     "TimeEncoding",
+    "TransformerLayer",
     "latest_graph",
     "series_degree",
 ]

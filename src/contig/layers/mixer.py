@@ -16,8 +16,8 @@ class MixerLayer(nn.Module):
 
     def __init__(self, tokens: int, dim: int, *, dropout: float) -> None:
         super().__init__()
-        self.across_tokens = _perceptron(tokens, max(1, tokens // 2), dropout)
-        self.across_channels = _perceptron(dim, CHANNEL_EXPANSION * dim, dropout)
+        self.across_tokens = perceptron(tokens, max(1, tokens // 2), dropout)
+        self.across_channels = perceptron(dim, CHANNEL_EXPANSION * dim, dropout)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map sequences ``[n, tokens, dim]`` to sequences of the same shape."""
@@ -26,7 +26,8 @@ class MixerLayer(nn.Module):
         return mixed
 
 
-def _perceptron(width: int, hidden: int, dropout: float) -> nn.Sequential:
+def perceptron(width: int, hidden: int, dropout: float) -> nn.Sequential:
+    """Return a LayerNorm and a two-layer perceptron with GELU and dropout."""
     return nn.Sequential(
         nn.LayerNorm(width),
         nn.Linear(width, hidden),

@@ -29,6 +29,7 @@ _BUILTIN = {
     "dyrep": "contig.models.dyrep:DyRep",
     "tgat": "contig.models.tgat:TGAT",
     "graphmixer": "contig.models.graphmixer:GraphMixer",
+    "dygformer": "contig.models.dygformer:DyGFormer",
     "gae": "contig.models.gae:GAE",
     "vgae": "contig.models.vgae:VGAE",
     "graphsage": "contig.models.graphsage:GraphSAGE",
