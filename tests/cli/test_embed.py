@@ -23,12 +23,13 @@ def test_embed_writes_every_node_to_parquet(run: Path) -> None:
     assert answer.code == 0, answer.err
     table = pq.read_table("deep/now.parquet")
     opened = Run.open(run)
-    assert table.column_names == ["node", "side", "embedding"]
+    assert table.column_names == ["node", "side", "t", "embedding"]
+    assert set(table["t"].to_pylist()) == {opened.stream.t[-1] + 1}  # just after the last event
     assert str(table.schema.field("embedding").type) == "fixed_size_list<element: float>[8]"
     assert table["node"].to_pylist() == opened.stream.ids.labels.tolist()
     assert table["side"].to_pylist() == ["src"] * 10 + ["dst"] * 8
     assert np.array_equal(np.array(table["embedding"].to_pylist(), np.float32), opened.embed())
-    assert f"wrote deep/now.parquet ({len(table)} embeddings of width 8)" in answer.err
+    assert f"wrote deep/now.parquet ({len(table)} embeddings)" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,27 @@ def test_embed_writes_some_nodes_to_npy(run: Path, here: Path) -> None:
         assert Answer("embed", run, "--nodes", given, "--out", "some.npy").code == 0
         assert np.array_equal(np.load("some.npy"), Run.open(run).embed(["n3", "n14", "n3"]))
         ids = json.loads((here / "some.ids.json").read_text())
-        assert ids == {"node": ["n3", "n14", "n3"], "side": ["src", "dst", "src"]}
+        now = int(Run.open(run).stream.t[-1]) + 1
+        assert ids == {"node": ["n3", "n14", "n3"], "side": ["src", "dst", "src"], "t": [now] * 3}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+def test_embed_writes_a_column_for_each_component(suffix: str, run: Path) -> None:
+    file = f"wide{suffix}"
+    assert (
+        Answer("embed", run, "--nodes", "n3,n14", "--at", START + 280_800, "--wide", "--out", file).code == 0
+    )
+    table = READERS[suffix](file)
+    assert table.column_names == ["node", "side", "t", *(f"e{i}" for i in range(8))]
+    assert table["t"].to_pylist() == [START + 280_800] * 2
+    found = np.column_stack([table[f"e{i}"].to_numpy() for i in range(8)])
+    expected = Run.open(run).embed(["n3", "n14"], at=START + 280_800)
+    assert np.array_equal(found.astype(np.float32), expected)  # nine digits are every bit of a float32
+    assert (
+        Answer("embed", run, "--nodes", "n3,n14", "--at", START + 280_800, "--wide", "--out", "w.npy").code
+        == 0
+    )
+    assert np.array_equal(np.load("w.npy"), expected)
 
 
 def test_embed_one_side(run: Path) -> None:
@@ -69,7 +90,7 @@ def test_integer_ids_stay_integers(here: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--out", "x.csv"], "Unknown file format '.csv'"),
+        (["--out", "x.xls"], "Unknown file format '.xls'"),
         (["--out", "folder.npy"], "is a folder"),
         (["--out", "file/x.npy"], "cannot be written"),
         (["--out", "x.npy", "--nodes", "n99"], "Node 'n99' is not in this stream; its ids look like 'n0'"),

@@ -87,7 +87,7 @@ def test_a_node_with_one_event_is_shown_over_the_whole_stream(here: Path) -> Non
     [
         ([], "Specify --plot PATH.png"),
         (["--plot", "x.gif"], "Unknown image format 'gif'"),
-        (["--out", "x.csv"], "Unknown file format '.csv'"),
+        (["--out", "x.xls"], "Unknown file format '.xls'"),
         (["--out", "x.parquet", "--from", "2024-05-03", "--to", "2024-05-02"], "must end after it starts"),
         (["--out", "x.parquet", "--points", "1"], "--points"),
     ],

@@ -419,3 +419,37 @@ def test_a_heuristic_recommends_by_its_score(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="no embeddings"):
         run.embed()
+
+
+def test_embed_honors_the_side(text_id_run: Run) -> None:
+    run, is_dst = text_id_run, text_id_run.stream.ids.is_dst
+    assert is_dst is not None
+    everything = run.embed()
+    np.testing.assert_allclose(run.embed(side="dst"), everything[is_dst], rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(run.embed(side="src"), everything[~is_dst], rtol=1e-4, atol=1e-6)
+    with pytest.raises(ConfigError, match="Unknown side 'left'"):
+        run.embed(side="left")  # type: ignore[arg-type]
+
+
+def test_a_table_of_embeddings_names_nodes_and_time(text_id_run: Run) -> None:
+    table = text_id_run.embed_table(["n3", "n16"], at=50.5)
+    assert table.column_names == ["node", "side", "t", "embedding"]
+    assert table.select(["node", "side", "t"]).to_pydict() == {
+        **{"node": ["n3", "n16"], "side": ["src", "dst"], "t": [50.5, 50.5]},
+    }
+    vectors = text_id_run.embed(["n3", "n16"], at=50.5)
+    assert table["embedding"].to_pylist() == vectors.tolist()
+    assert (
+        text_id_run.embed_table(["n3", "n16"], at=50.5, wide=True)["e2"].to_pylist() == vectors[:, 2].tolist()
+    )
+
+
+def test_a_trajectory_is_a_frame_and_a_figure(text_id_run: Run, tmp_path: Path) -> None:
+    path = text_id_run.trajectory("n3", [20.0, 40.5, 60.0])
+    frame = path.to_frame()
+    assert list(frame.columns) == ["t", *(f"e{i}" for i in range(path.embeddings.shape[1]))]
+    assert frame["t"].tolist() == [20.0, 40.5, 60.0]
+    assert np.array_equal(frame.to_numpy(np.float32)[:, 1:], path.embeddings)
+    figure = path.plot(tmp_path / "path.svg")
+    assert "Node n3 in text ids" in (tmp_path / "path.svg").read_text()
+    assert figure.axes

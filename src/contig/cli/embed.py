@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,10 +14,8 @@ from contig.cli.nodes import At, SideOption, note_if_nothing_happened, parse_sid
 
 if TYPE_CHECKING:
     import numpy as np
+    import pyarrow as pa
     from numpy.typing import NDArray
-
-    from contig.data.events import EventStream
-    from contig.data.ids import Side
 
 app = typer.Typer()
 
@@ -26,7 +24,7 @@ app = typer.Typer()
     cls=Command,
     epilog=console.examples(
         ("contig embed runs/first --out now.parquet", "all nodes"),
-        ("contig embed runs/first --at 2024-05-01 --out may.npy", "at an earlier time"),
+        ("contig embed runs/first --at 2024-05-01 --out may.csv", "at an earlier time"),
         ("contig embed runs/first --nodes ann,bob --out two.npy", "two nodes"),
         ("contig embed runs/first --nodes ids.txt --out x.parquet", "one id per line"),
     ),
@@ -39,7 +37,7 @@ def embed(
             "--out",
             metavar="FILE",
             show_default=False,
-            help="A .parquet file, or a .npy file with the ids next to it in .ids.json.",
+            help="A .parquet, .arrow or .csv file, or a .npy file with the ids next to it in .ids.json.",
         ),
     ],
     at: At = None,
@@ -48,54 +46,49 @@ def embed(
         typer.Option("--nodes", metavar="FILE|IDS", help="Comma-separated ids, or a file of ids."),
     ] = None,
     side: SideOption = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="A column for each component, as in every .csv, instead of lists.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
-    """Write the embeddings of nodes at any time, from the events strictly before it."""
-    outputs.check_file("--out", out, ".parquet", ".npy")
+    """Write the embeddings of nodes at any time, from the events strictly before it.
+
+    A table has the columns node, side (src or dst, in a bipartite stream), t, the time they are for, and
+    embedding.
+    """
+    outputs.check_file("--out", out, *outputs.TABLES, ".npy")
     on = parse_side(side)
     opened = open_run(run, device)
-    stream = opened.stream
-    ids, time = _parse_ids(stream, nodes, on), parse_time("--at", at, stream)
-    note_if_nothing_happened("--at", at, time, stream)
+    ids = None if nodes is None else read_ids("--nodes", nodes)
+    time = parse_time("--at", at, opened.stream)
+    note_if_nothing_happened("--at", at, time, opened.stream)
     with console.status("embedding"):
-        vectors = opened.embed(ids, time, on)
-    with outputs.writing(out, f"{len(vectors):,} embeddings of width {vectors.shape[1]}"):
-        _write_embeddings(out, _id_columns(stream, ids, on), vectors)
+        table = opened.embed_table(ids, time, on, wide=wide or out.suffix == ".csv")
+    with outputs.writing(out, f"{len(table):,} embeddings"):
+        if out.suffix == ".npy":
+            _write_array(out, table)
+        else:
+            outputs.write_table(out, table)
 
 
-def _parse_ids(stream: EventStream, nodes: str | None, side: Side | None) -> list[int | str] | None:
-    """Parse the ids to embed; None means every node."""
-    labels, is_dst = stream.ids.labels, stream.ids.is_dst
-    if nodes is None:
-        if side is None or is_dst is None:
-            return None
-        on_side: list[int | str] = labels[is_dst == (side == "dst")].tolist()
-        return on_side
-    return read_ids("--nodes", nodes)
-
-
-def _id_columns(
-    stream: EventStream, ids: list[int | str] | None, side: Side | None
-) -> dict[str, NDArray[Any]]:
-    """Return the ids of the rows and, in a bipartite stream, their sides."""
-    import numpy as np
-
-    known = stream.ids
-    rows = np.arange(len(known)) if ids is None else np.array([known.find(node, side) for node in ids])
-    columns = {"node": known.labels[rows]}
-    if known.is_dst is not None:
-        columns["side"] = np.where(known.is_dst[rows], "dst", "src")
-    return columns
-
-
-def _write_embeddings(path: Path, ids: dict[str, NDArray[Any]], vectors: NDArray[np.float32]) -> None:
+def _write_array(path: Path, table: pa.Table) -> None:
+    """Write the vectors as an array, and the other columns as JSON next to it."""
     import numpy as np
 
     from contig.files import replacing, write_json
 
-    if path.suffix == ".parquet":
-        outputs.write_vectors(path, ids, vectors)
-        return
-    write_json(path.with_suffix(".ids.json"), {name: column.tolist() for name, column in ids.items()})
+    named = [name for name in ("node", "side", "t") if name in table.column_names]
+    write_json(path.with_suffix(".ids.json"), table.select(named).to_pydict())
     with replacing(path) as part:
-        np.save(part, vectors)
+        np.save(part, vectors_of(table.drop_columns(named)))
+
+
+def vectors_of(table: pa.Table) -> NDArray[np.float32]:
+    """Return the vectors ``[rows, width]`` of a column of lists, or of a column for each component."""
+    import numpy as np
+
+    if table.column_names == ["embedding"]:
+        lists = table.column(0).combine_chunks()
+        flat: NDArray[np.float32] = lists.flatten().to_numpy()
+        return flat.reshape(len(table), -1)
+    return np.column_stack([column.to_numpy() for column in table.columns])

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from contig.cli import console
 from contig.errors import ConfigError, unknown
 from contig.files import check_file_path, replacing
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
-    from numpy.typing import NDArray
 
 TABLES = (".parquet", ".csv", ".arrow")  # the extensions that write_table knows
 
@@ -68,16 +66,3 @@ def write_table(path: Path, table: pa.Table) -> None:
                 from pyarrow import parquet
 
                 parquet.write_table(table, part)
-
-
-def write_vectors(path: Path, columns: dict[str, NDArray[Any]], vectors: NDArray[np.float32]) -> None:
-    """Write the columns, and the vectors as a column of fixed-size lists."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from contig.files import replacing
-
-    arrays = {name: pa.array(column) for name, column in columns.items()}
-    arrays["embedding"] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1])
-    with replacing(path) as part:
-        pq.write_table(pa.table(arrays), part)

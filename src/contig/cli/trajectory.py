@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from contig.data.events import EventStream
-    from contig.runs.answers import Trajectory
 
 app = typer.Typer()
 
@@ -55,7 +54,8 @@ def trajectory(
         Path | None, typer.Option("--plot", metavar="PATH.png", help="Draw the path (png, svg or pdf).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.parquet", help="Write the path as numbers.")
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write the path as numbers (.parquet, .csv or .arrow)."),
     ] = None,
     device: Device = "auto",
 ) -> None:
@@ -69,16 +69,16 @@ def trajectory(
         path = opened.trajectory(node, times, on)
     if out is not None:
         with outputs.writing(out):
-            outputs.write_vectors(out, {"t": path.times}, path.embeddings)
+            outputs.write_table(out, path.to_arrow(wide=out.suffix == ".csv"))
     if plot is not None:
-        with outputs.writing(plot):
-            _draw(opened.stream, row, path, plot)
+        with outputs.writing(plot), console.status(f"drawing {plot}"):
+            path.plot(plot)
 
 
 def _check_outputs(plot: Path | None, out: Path | None) -> None:
     if plot is None and out is None:
-        raise ConfigError("Specify --plot PATH.png for a figure or --out FILE.parquet for numbers.")
-    outputs.check_file("--out", out, ".parquet")
+        raise ConfigError("Specify --plot PATH.png for a figure or --out FILE for numbers.")
+    outputs.check_file("--out", out, *outputs.TABLES)
     outputs.check_figure("--plot", plot)
 
 
@@ -114,13 +114,3 @@ def _around_last_events(events: NDArray[np.float64], points: int) -> NDArray[np.
     each = max(2, points // (len(ends) - 1))
     parts = [np.linspace(a, b, each) for a, b in zip(np.nextafter(ends[:-1], np.inf), ends[1:], strict=True)]
     return np.concatenate(parts)
-
-
-def _draw(stream: EventStream, node: int, path: Trajectory, target: Path) -> None:
-    from contig import plots
-    from contig.data.summary import summarize
-
-    with console.status(f"drawing {target}"):
-        title = f"Node {path.node} in {Path(stream.origin).name}"
-        figure = plots.trajectory(stream, summarize(stream), node, path.times, path.embeddings, title)
-        plots.save(figure, target)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contig.data.columns import Array
+from contig.data.events import EventStream
+from contig.data.ids import NodeIds
+from contig.files import as_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
 
 class Recommendation(NamedTuple):
@@ -62,6 +67,38 @@ class Trajectory:
     node: int | str
     times: NDArray[Any]  # [times]
     embeddings: NDArray[np.float32]  # [times, d]
+    stream: EventStream = field(repr=False, compare=False)
+    row: int = field(repr=False, compare=False)  # of the node in the stream
+
+    def to_arrow(self, *, wide: bool = False, dates: bool = False) -> pa.Table:
+        """Return the times and the embeddings, as lists or (``wide``) in the columns e0, e1, ....
+
+        With ``dates``, times that are Unix times become timestamps.
+        """
+        import pyarrow as pa
+
+        from contig.data.exports import timestamps, vector_columns
+
+        times = timestamps(self.times, self.stream) if dates else pa.array(self.times)
+        return pa.table({"t": times, **vector_columns(self.embeddings, "embedding", "e", wide=wide)})
+
+    def to_frame(self, *, dates: bool = False) -> Any:
+        """Return a pandas frame with a row per time and the columns t, e0, e1, ...."""
+        from contig.data.exports import as_pandas
+
+        return as_pandas(self.to_arrow(wide=True, dates=dates))
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the path, and save it if a file (png, svg or pdf) is given."""
+        from contig import plots
+        from contig.data.summary import summarize
+
+        title = f"Node {self.node} in {Path(self.stream.origin).name}"
+        summary = summarize(self.stream)
+        figure = plots.trajectory(self.stream, summary, self.row, self.times, self.embeddings, title)
+        if path is not None:
+            plots.save(figure, as_path(path, "path"))
+        return figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,3 +133,18 @@ class Scores:
         arrays = {name: pa.array(column) for name, column in columns.items() if column is not None}
         last = pa.array(self.last_event.data, mask=np.ma.getmaskarray(self.last_event))
         return pa.table({**arrays, "last_event": last})
+
+
+def embedding_table(
+    ids: NodeIds, rows: NDArray[np.int64], time: float, vectors: NDArray[np.float32], *, wide: bool
+) -> pa.Table:
+    """Return the embeddings ``[nodes, d]`` of nodes at a time as a table (see ``embed_table``)."""
+    import pyarrow as pa
+
+    from contig.data.exports import vector_columns
+
+    columns = {"node": pa.array(ids.labels[rows])}
+    if ids.is_dst is not None:
+        columns["side"] = pa.array(np.where(ids.is_dst[rows], "dst", "src"))
+    columns["t"] = pa.array(np.full(len(rows), time))
+    return pa.table({**columns, **vector_columns(vectors, "embedding", "e", wide=wide)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import Any, get_args, overload
+from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
 import torch
@@ -21,11 +21,14 @@ from contig.errors import ConfigError, DataError, unknown
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
-from contig.runs.answers import RecommendationList, Scores, SimilarNode, Trajectory
+from contig.runs.answers import RecommendationList, Scores, SimilarNode, Trajectory, embedding_table
 from contig.runs.recommending import Recommender, best
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
 from contig.streaming.playback import Playback
 from contig.tasks.recommend import AsOf
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 QUERIES_AT_ONCE = 4096  # bounds the memory of embedding a whole graph
 
@@ -51,13 +54,38 @@ class TrainedModel:
     ) -> NDArray[np.float32]:
         """Embed nodes (by default all) at a time (by default just after the last event): ``[nodes, d]``.
 
-        ``side`` is needed only for ids that name both a source and a destination.
+        ``side`` selects the sources or the destinations if no nodes are given, and is needed for ids that
+        name both a source and a destination.
         """
-        if nodes is not None and (isinstance(nodes, str) or not isinstance(nodes, Iterable)):
-            raise ConfigError(f"nodes={nodes!r}: pass a list of ids, such as [{nodes!r}].")
-        rows = np.arange(self.stream.num_nodes) if nodes is None else self._rows(nodes, side)
-        time = self._time(at)
+        rows, time = self._rows_to_embed(nodes, side), self._time(at)
         return self._embed(self.state_at(time), torch.from_numpy(rows), time)
+
+    def embed_table(
+        self,
+        nodes: Sequence[int | str] | None = None,
+        at: TimeLike | None = None,
+        side: Side | None = None,
+        *,
+        wide: bool = False,
+    ) -> pa.Table:
+        """Embed nodes as ``embed`` does, as an Arrow table: node, side, t and embedding.
+
+        ``t`` is the time that the embeddings are for, and ``side`` (src or dst) is there in a bipartite
+        stream. Embeddings are one column of lists, or with ``wide`` the columns e0, e1, ....
+        """
+        rows, time = self._rows_to_embed(nodes, side), self._time(at)
+        vectors = self._embed(self.state_at(time), torch.from_numpy(rows), time)
+        return embedding_table(self.stream.ids, rows, time.item(), vectors, wide=wide)
+
+    def _rows_to_embed(self, nodes: Sequence[int | str] | None, side: Side | None) -> NDArray[np.int64]:
+        if side not in (None, *get_args(Side)):
+            raise ConfigError(unknown("side", str(side), get_args(Side)))
+        if nodes is None:
+            column = {None: np.arange(self.stream.num_nodes), "src": self.stream.src, "dst": self.stream.dst}
+            return np.unique(column[side])
+        if isinstance(nodes, str) or not isinstance(nodes, Iterable):
+            raise ConfigError(f"nodes={nodes!r}: pass a list of ids, such as [{nodes!r}].")
+        return self._rows(nodes, side)
 
     @overload
     def recommend(  # type: ignore[overload-overlap]  # text is a sequence of text, too
@@ -248,7 +276,7 @@ class TrainedModel:
         for value in ascending.tolist():
             time = self._time(value)
             embeddings.append(self._embed(self._past.at(time), rows, time)[0])
-        return Trajectory(node, ascending, np.stack(embeddings))
+        return Trajectory(node, ascending, np.stack(embeddings), self.stream, int(rows[0]))
 
     def state_at(self, time: Tensor) -> NodeState:
         """Return the state that has observed exactly the events strictly before ``time``.
