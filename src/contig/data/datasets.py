@@ -28,7 +28,6 @@ from contig.data.companions import companion_features
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers import read_events, require_features
-from contig.data.tables import stream_table
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import expanded
 
@@ -64,7 +63,7 @@ def dataset_table(name: str, *, data_dir: str | os.PathLike[str] | None = None) 
     dataset, argument = _resolve(name, "To read a file, use contig.read_events.")
     if dataset.table is not None:
         return dataset.table(argument)
-    return stream_table(load_dataset(name, data_dir=data_dir))
+    return load_dataset(name, data_dir=data_dir).to_arrow()
 
 
 def open_stream(

@@ -12,7 +12,6 @@ from contig.data.datasets import find_dataset, open_stream
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
-from contig.data.tables import stream_table
 from contig.errors import ConfigError
 from contig.files import replacing
 from contig.reproduction.paper import published_datasets, published_size
@@ -112,7 +111,7 @@ def _saved(name: str, stream: EventStream, path: Path) -> StudyDataset:
 
 def _write(stream: EventStream, path: Path) -> None:
     content = BytesIO()
-    pq.write_table(stream_table(stream), content)
+    pq.write_table(stream.to_arrow(), content)
     # An unchanged file is left alone: a new modification time would make it look newer than its runs.
     if not path.exists() or path.read_bytes() != content.getvalue():
         with replacing(path) as part:
