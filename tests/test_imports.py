@@ -25,6 +25,7 @@ ORDER = (
     "errors",
     "numerics",
     "files",
+    "file_locks",
     "locks",
     "caches",
     "options",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -13,10 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from contig.errors import RunError
+from contig.file_locks import FileLock, system_lock
 from contig.files import disk_errors
-
-with suppress(ImportError):  # Windows: two processes that write to one folder are on their own
-    import fcntl
 
 log = logging.getLogger("contig")
 
@@ -30,20 +27,26 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
     ``wait`` waits for that process instead. A folder that is still empty at the end is removed if it was
     created for the lock.
     """
-    new = not folder.exists()
-    file = _acquire(folder, wait)
+    new, lock = not folder.exists(), system_lock()
+    file = _acquire(folder, lock, wait)
     try:
         yield
     finally:
-        with suppress(OSError):
-            (folder / LOCK).unlink()
-        file.close()
+        _release(file, folder, lock)
         if new:
             with suppress(OSError):
                 folder.rmdir()
 
 
-def _acquire(folder: Path, wait: bool) -> IO[str]:
+def _release(file: IO[str], folder: Path, lock: FileLock) -> None:
+    if not lock.removes_open_files:  # nor can it be removed while the next process has it open
+        file.close()
+    with suppress(OSError):
+        (folder / LOCK).unlink()
+    file.close()
+
+
+def _acquire(folder: Path, lock: FileLock, wait: bool) -> IO[str]:
     while True:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +55,7 @@ def _acquire(folder: Path, wait: bool) -> IO[str]:
             except FileNotFoundError:  # the process that created the folder has just removed it
                 continue
         try:
-            _lock(file, folder, wait)
+            _lock(file, folder, lock, wait)
             if _is_current(file, folder / LOCK):
                 _sign(file)
                 return file
@@ -62,18 +65,16 @@ def _acquire(folder: Path, wait: bool) -> IO[str]:
         file.close()  # it was removed by the process that had it
 
 
-def _lock(file: IO[str], folder: Path, wait: bool) -> None:
-    if "fcntl" not in sys.modules:
-        return
+def _lock(file: IO[str], folder: Path, lock: FileLock, wait: bool) -> None:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        if lock.acquire(file, wait=False):
+            return
         if not wait:
             raise RunError(
                 f"{folder} is in use by {_holder(file)}. Wait until that has ended, or choose another folder."
-            ) from None
+            )
         log.info("waiting for %s, which uses %s", _holder(file), folder)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        lock.acquire(file, wait=True)
     except OSError as error:
         log.debug("%s has no locks: %s", folder, error)  # some network file systems
 

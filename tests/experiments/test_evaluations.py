@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support.trained import tiny_stream
 
+from contig.errors import RunError
 from contig.experiments import evaluations as module
 from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job
 from contig.experiments.recipes import Recipe
+from contig.runs import folder
 from contig.runs.folder import RunFolder
+from contig.runs.run import Run
+from contig.training.fit import fit
 
 
 class FakeRun:
     """A run whose evaluation returns how it was called."""
 
     @staticmethod
-    def open(folder: Path, device: str) -> Any:
+    def open(path: Path, device: str) -> Any:
         def evaluate(*given: Any, **named: Any) -> Any:
-            return SimpleNamespace(as_dict=lambda: {"called": [str(folder), device, *given, named]})
+            return SimpleNamespace(as_dict=lambda: {"called": [str(path), device, *given, named]})
 
-        return SimpleNamespace(evaluate=evaluate, folder=RunFolder(folder))
+        return SimpleNamespace(evaluate=evaluate, folder=RunFolder(path))
 
 
 def test_each_is_stored_by_its_task_and_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,3 +51,61 @@ def test_each_is_stored_by_its_task_and_options(tmp_path: Path, monkeypatch: pyt
     assert json.loads(batch.file.read_text()) == {
         "called": [str(job.folder), "cuda", "recommend", batch.options]
     }
+
+
+def test_a_path_among_the_options_stays_inside_the_run(tmp_path: Path) -> None:
+    job = Job(Recipe("mooc"), 0, tmp_path / "run")
+    given = Evaluation(job, "recommend", {"candidates_from": "../../x/ns.pkl"})
+    assert given.file.parent == tmp_path / "run" / "evaluations"
+    assert given.file != Evaluation(job, "recommend", {"candidates_from": "../../y/ns.pkl"}).file
+
+
+@pytest.fixture
+def evaluation(tmp_path: Path) -> Evaluation:
+    fit(tiny_stream(), "popularity", out=tmp_path / "run", show=False)
+    return Evaluation(Job(Recipe("mooc"), 0, tmp_path / "run"), "intervals")
+
+
+def test_a_damaged_result_is_noticed(evaluation: Evaluation) -> None:
+    evaluation.run("cpu")
+    assert evaluation.result() == Run.open(evaluation.job.folder).evaluate("intervals", show=False).result
+    text = evaluation.file.read_text()
+    evaluation.file.write_text(text.replace("0.", "0.1", 1))
+    with pytest.raises(RunError, match=r"intervals\.json is damaged.*To evaluate again, delete"):
+        evaluation.result()
+    evaluation.file.unlink()
+    evaluation.run("cpu")
+    assert evaluation.file.read_text() == text
+
+
+def test_a_result_is_saved_under_the_lock_of_its_run(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = []
+
+    @contextmanager
+    def locked(path: Path, *, wait: bool) -> Iterator[None]:
+        assert not evaluation.done
+        yield
+        assert evaluation.done
+        waited.append((path, wait))
+
+    monkeypatch.setattr(folder, "locked", locked)
+    evaluation.run("cpu")
+    assert waited == [(evaluation.job.folder, True)]
+
+
+def test_a_run_that_is_trained_further_meanwhile_keeps_no_result_of_its_old_weights(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate = Run.evaluate
+
+    def slowly(run: Run, *given: Any, **named: Any) -> Any:
+        result = evaluate(run, *given, **named)
+        run.folder.save("best.pt", {"other": 1})
+        return result
+
+    monkeypatch.setattr(Run, "evaluate", slowly)
+    with pytest.raises(RunError, match="trained further during its evaluation"):
+        evaluation.run("cpu")
+    assert not evaluation.done

@@ -21,12 +21,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from contig.errors import DataError
+from contig.file_locks import system_lock
 from contig.files import replacing
-
-try:
-    import fcntl
-except ImportError:  # Windows: two processes that download the same file at once are on their own
-    fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger("contig")
 
@@ -93,9 +89,8 @@ def _sha256(path: Path) -> str:
 def _alone(lock: Path) -> Iterator[None]:
     """Let one process at a time through; when all ranks of a training start together, the others wait."""
     with lock.open("w") as file:
-        if fcntl is not None:
-            with suppress(OSError):  # a file system without locks
-                fcntl.flock(file, fcntl.LOCK_EX)
+        with suppress(OSError):  # a file system without locks
+            system_lock().acquire(file, wait=True)
         yield
 
 

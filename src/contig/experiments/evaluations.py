@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from contig.errors import ConfigError
 from contig.experiments.jobs import Job, Work
 from contig.experiments.rows import Row, Spread
+from contig.runs.folder import RunFolder
 from contig.runs.run import Run
-from contig.tasks.registry import read_evaluation, task_class
+from contig.tasks.registry import task_class
 from contig.tasks.results import TaskResult
 from contig.tasks.task import Task
 
@@ -70,7 +72,7 @@ def evaluated(rows: Sequence[Row], jobs: Sequence[Job], spec: EvaluationSpec) ->
     found = []
     for row in rows:
         ours = [spec.of_job(job) for job in jobs if job.recipe.name == row.recipe.name]
-        results = [read_evaluation(one.file).result for one in ours if one.done]
+        results = [one.result() for one in ours if one.done]
         if results:
             found.append(
                 EvaluatedRow(
@@ -101,7 +103,8 @@ class Evaluation:
 
     @property
     def _stem(self) -> str:
-        return "-".join([self.task, *(f"{name}={value}" for name, value in sorted(self.options.items()))])
+        options = (f"{name}={quote(str(value), safe=' ')}" for name, value in sorted(self.options.items()))
+        return "-".join([self.task, *options])  # a value may be a path, the name of a file may not
 
     @property
     def file(self) -> Path:
@@ -118,7 +121,13 @@ class Evaluation:
     def run(self, device: str) -> None:
         """Evaluate the run and store the result."""
         run = Run.open(self.job.folder, device)
-        run.folder.save_evaluation(self._stem, run.evaluate(self.task, **self.options).as_dict())
+        weights = run.folder.version("best.pt")
+        run.folder.save_evaluation(self._stem, run.evaluate(self.task, **self.options).as_dict(), weights)
+
+    def result(self) -> TaskResult:
+        """Read the stored result."""
+        result: TaskResult = RunFolder(self.job.folder).evaluation(self._stem).result
+        return result
 
     def outcome(self) -> str:
         return "evaluated"

@@ -39,6 +39,8 @@ from contig.runs.metrics import RunMetrics, read_metrics
 from contig.runs.saved_model import SCHEMA, restore_model
 from contig.runs.writer import save_tensors
 from contig.schema import newer_schema
+from contig.tasks import read_evaluation
+from contig.tasks.results import Evaluation
 
 T = TypeVar("T")
 
@@ -99,9 +101,9 @@ class RunFolder:
             shutil.rmtree(self.path / folder, ignore_errors=True)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, *, wait: bool = False) -> Iterator[None]:
         """Keep other processes from writing to this folder, and remove what a killed one left behind."""
-        with locked(self.path):
+        with locked(self.path, wait=wait):
             for folder in (self.path, self.path / "stream", self.path / "evaluations"):
                 for path in filter(is_leftover, folder.glob(".*")):
                     path.unlink(missing_ok=True)
@@ -175,9 +177,21 @@ class RunFolder:
         """Write ``metrics.json``."""
         self._write_json("metrics.json", metrics.as_dict())
 
-    def save_evaluation(self, name: str, content: dict[str, Any]) -> None:
-        """Write ``evaluations/NAME.json``."""
-        self._write_json(f"evaluations/{name}.json", content)
+    def evaluation(self, name: str) -> Evaluation[Any]:
+        """Read ``evaluations/NAME.json``."""
+        path = self.path / "evaluations" / f"{name}.json"
+        try:
+            self._verify(f"evaluations/{name}.json")
+        except RunError as error:
+            raise RunError(f"{error} To evaluate again, delete {path.name}.") from error
+        return read_evaluation(path)
+
+    def save_evaluation(self, name: str, content: dict[str, Any], weights: str | None) -> None:
+        """Write ``evaluations/NAME.json``; ``weights`` is the version of ``best.pt`` that was evaluated."""
+        with self.locked(wait=True):
+            if self.version("best.pt") != weights:
+                raise RunError(f"{self.path} was trained further during its evaluation; evaluate it again.")
+            self._write_json(f"evaluations/{name}.json", content)
 
     def _write_json(self, name: str, content: dict[str, Any]) -> None:
         with self._replacing(name) as part:

@@ -15,7 +15,6 @@ from contig.reproduction.items.base import Group, Item
 from contig.reproduction.stats import MISSING, percent
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Value
-from contig.tasks import read_evaluation
 from contig.tasks.results import TaskResult
 
 R = TypeVar("R", bound=TaskResult)
@@ -50,7 +49,7 @@ def finished(evaluations: Sequence[Evaluation], kind: type[R]) -> list[ModelResu
     groups: dict[tuple[str, str], list[R]] = {}
     for one in evaluations:
         if one.done:
-            result = read_evaluation(one.file).result
+            result = one.result()
             if not isinstance(result, kind):
                 raise RunError(f"{one.file} is the result of another task; delete it to evaluate again.")
             groups.setdefault((one.job.recipe.model, one.job.recipe.variant), []).append(result)
