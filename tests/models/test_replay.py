@@ -12,6 +12,7 @@ from support.problems import CASES, batch_of, case, random_stream, run_over, sha
 from contig.data.events import EventStream
 from contig.history import History
 from contig.models import MODELS, EventBatch
+from contig.streaming.batches import StreamBatches
 from contig.streaming.playback import Playback
 from contig.streaming.schedule import schedule
 from contig.streaming.walker import replay
@@ -65,7 +66,7 @@ def test_a_replay_of_no_events(stream: EventStream) -> None:
 def test_a_playback_has_observed_what_lies_strictly_before(name: str, stream: EventStream) -> None:
     """It observes whole batches, then the rest up to the time; earlier calls do not matter."""
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
-    playback = Playback(model, history, stream.num_nodes, 4)
+    playback = Playback(model, StreamBatches(history, 4))
     last = int(stream.t[-1])
     for when in sorted([0, *np.unique(stream.t)[3:9].tolist(), 12.5, 20.5, last, last + 1]):
         end = int((stream.t < when).sum())
@@ -75,24 +76,25 @@ def test_a_playback_has_observed_what_lies_strictly_before(name: str, stream: Ev
             model.observe(expected, history, batch_of(history, done, stop))
             done = stop
         for time in (torch.tensor(when), torch.tensor(when).double()):
-            found = playback.at(time)
-            assert found.position == end
-            assert all(torch.equal(found[k], v) for k, v in expected.rows.items())
+            with playback.at(time) as found:
+                assert found.position == end
+                assert all(torch.equal(found[k], v) for k, v in expected.rows.items())
 
 
 def test_a_playback_of_real_valued_times_accepts_integers(stream: EventStream) -> None:
     model = case(MODELS[0], shape_of(stream))
     history = History.from_stream(replace(stream, t=stream.t + 0.5))
-    playback = Playback(model, history, stream.num_nodes, 4)
-    assert playback.at(torch.tensor(21)).position == int((stream.t + 0.5 < 21).sum())
+    playback = Playback(model, StreamBatches(history, 4))
+    with playback.at(torch.tensor(21)) as found:
+        assert found.position == int((stream.t + 0.5 < 21).sum())
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_playback_can_go_back(name: str, stream: EventStream) -> None:
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
-    playback = Playback(model, history, stream.num_nodes, 4)
+    playback = Playback(model, StreamBatches(history, 4))
     for when in (int(stream.t[-1]), int(stream.t[9]), 1, int(stream.t[-2]), 12.5):
-        fresh = Playback(model, history, stream.num_nodes, 4).at(torch.tensor(when))
-        found = playback.at(torch.tensor(when))
-        assert found.position == fresh.position == int((stream.t < when).sum())
-        assert all(torch.equal(found[k], v) for k, v in fresh.rows.items())
+        other = Playback(model, StreamBatches(history, 4))
+        with other.at(torch.tensor(when)) as fresh, playback.at(torch.tensor(when)) as found:
+            assert found.position == fresh.position == int((stream.t < when).sum())
+            assert all(torch.equal(found[k], v) for k, v in fresh.rows.items())

@@ -18,7 +18,7 @@ from contig.errors import DataError, RunError
 from contig.history import History
 from contig.models import NodeState
 from contig.runs.folder import RunFolder
-from contig.runs.observed import extended
+from contig.runs.observed import GrowingStream
 from contig.runs.run import Run
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.walker import replay
@@ -213,4 +213,4 @@ def test_times_that_would_overflow_are_refused() -> None:
     with pytest.raises(
         DataError, match=r"t=4611686018427387904: times from .* may overflow; is the unit right"
     ):
-        extended(known, columns, place)
+        GrowingStream(known, History.from_stream(known)).check(columns, place)

@@ -281,6 +281,7 @@ BROKEN: list[tuple[type[Model], str, str]] = [
     (LearnsWhileObserving, "observing_changes_only_the_state", "observe changed the weights"),
     (KeepsGradients, "observing_changes_only_the_state", "carries gradients .count."),
     (HasAnUnusedRow, "observing_changes_only_the_state", "never changes these rows of the state: unused"),
+    (CountsBatches, "observing_changes_declared_rows", "count of nodes that nodes_observed leaves out"),
     (CountsBatches, "observing_nothing", "Observing no events changed the state"),
     (DropsOutOfTheState, "training_mode_does_not_reach_the_state", "observe depends on the mode"),
     (CountsPadding, "padded_batches", "Observing the last event repeatedly changes count"),

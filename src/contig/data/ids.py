@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
@@ -30,6 +30,8 @@ class NodeIds:
 
     labels: Array
     is_dst: NDArray[np.bool_] | None = None
+    # Internal ids by side and label, shared between versions of ids that grow: it may know later nodes.
+    shared_index: Mapping[tuple[bool, int | str], int] | None = field(default=None, repr=False)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -103,10 +105,14 @@ class NodeIds:
                 return None
         elif self.labels.dtype.kind == "U":  # a column of text ids may hold whole numbers only
             label = str(label)
-        return self._index.get((dst and self.bipartite, label))
+        found = self.index.get((dst and self.bipartite, label))
+        return found if found is not None and found < len(self) else None
 
     @cached_property
-    def _index(self) -> dict[tuple[bool, int | str], int]:
+    def index(self) -> Mapping[tuple[bool, int | str], int]:
+        """Internal ids by side (True for a destination of a bipartite stream) and label."""
+        if self.shared_index is not None:
+            return self.shared_index
         dst_side = self.is_dst if self.is_dst is not None else np.zeros(len(self), dtype=bool)
         pairs = zip(dst_side.tolist(), self.labels.tolist(), strict=True)
         return {pair: i for i, pair in enumerate(pairs)}

@@ -106,6 +106,22 @@ class History:
             events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
         return History(events, segments, self.num_nodes, on_host=True)
 
+    def reindexed(self, events: EventColumns, num_nodes: int) -> History:
+        """Index other events in the same kind of memory: on the same device, or pinned for it."""
+        device = torch.device("cpu") if self.on_host else self.device
+        columns = {name: events[name].to(device) for name in events.columns}
+        moved = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
+        history = self._index(moved, torch.arange(moved.count, device=device), num_nodes)
+        return history.pinned_copy(self.device) if self.on_host else history
+
+    def extended(self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None = None) -> History:
+        """Return a new history with more events; ``append`` is faster, but pinned memory cannot grow."""
+        rows = check_appended(self.events, src, dst, t, features)
+        columns = {name: torch.cat([self.events[name], rows[name]]) for name in self.events.columns}
+        events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
+        last = max((int(nodes.max()) for nodes in (src, dst) if len(nodes)), default=-1)
+        return self.reindexed(events, max(self.num_nodes, last + 1))
+
     # -- queries ---------------------------------------------------------------------------------
 
     @property
@@ -172,7 +188,7 @@ class History:
         Invalid events (times that decrease, say) raise ``DataError`` and leave the history unchanged.
         """
         if self.on_host:
-            raise DataError("append: a history in pinned host memory cannot grow.")
+            raise DataError("append: a history in pinned host memory cannot grow; use extended.")
         rows = check_appended(self.events, src, dst, t, features)
         if not len(t):
             return

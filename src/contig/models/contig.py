@@ -246,6 +246,12 @@ class ConTIG(AttentiveMemory):
 
     # -- observing -------------------------------------------------------------------------------
 
+    def nodes_observed(self, state: NodeState, history: History, batch: EventBatch) -> Tensor:
+        ends = super().nodes_observed(state, history, batch)
+        if self.opt.scope != "near":
+            return ends
+        return torch.cat([ends, self.latest(state, history, ends).partner])  # they lose a namer
+
     @torch.no_grad()
     def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
         if self.opt.scope != "near" or not len(batch.event):

@@ -87,6 +87,13 @@ class Model(nn.Module, ABC):
     def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
         """Update the state with a batch of events; by default there is no state to update."""
 
+    def nodes_observed(self, state: NodeState, history: History, batch: EventBatch) -> Tensor:
+        """Return the nodes whose rows ``observe`` may change (repeats allowed): both ends of every event.
+
+        Override this if ``observe`` changes further rows. Called before ``observe``, with the same arguments.
+        """
+        return torch.cat([batch.src, batch.dst])
+
     def score(self, src: Tensor, dst: Tensor) -> Tensor:
         """Return the logits ``[...]`` of links between embeddings ``[..., d]``: by default, inner products.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +12,18 @@ from torch import Tensor
 from contig.errors import ConfigError
 from contig.kernels.pinned_memory import pinned_copy
 from contig.options import check_count
+
+
+class SavedRows(NamedTuple):
+    """Some rows of a state as they were at a position in the stream."""
+
+    position: int
+    nodes: Tensor  # [n]
+    rows: dict[str, Tensor]  # each [n, ...]
+
+    def nbytes(self) -> int:
+        """Return the size of the saved rows."""
+        return sum(x.numel() * x.element_size() for x in (self.nodes, *self.rows.values()))
 
 
 class NodeState:
@@ -75,6 +87,16 @@ class NodeState:
         for name, row in self.blank.items():
             self.rows[name].copy_(row.expand_as(self.rows[name]))
         self.position = 0
+
+    def save_rows(self, nodes: Tensor) -> SavedRows:
+        """Copy the rows of some nodes, to return to them with ``restore_rows``."""
+        return SavedRows(self.position, nodes, {name: rows[nodes] for name, rows in self.rows.items()})
+
+    def restore_rows(self, saved: SavedRows) -> None:
+        """Write saved rows back, and the position; all other rows stay as they are."""
+        for name, rows in saved.rows.items():
+            self.rows[name][saved.nodes] = rows
+        self.position = saved.position
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain values and tensors, to save; the tensors may be the state's own."""

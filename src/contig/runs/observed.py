@@ -1,63 +1,102 @@
-"""Events that a trained run observes after its training: appended to those it was trained on."""
+"""Events that a trained run observes after its training: checked, numbered and appended to those it knows."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from contig.data.clock import LATEST
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
-from contig.data.ids import NodeIds, TextIds, distinct_ids
+from contig.data.growing import GrowingArray, GrowingIds
+from contig.data.ids import TextIds
 from contig.data.validation import EventColumns
 from contig.errors import DataError
+from contig.history import History
+from contig.history.columns import EventColumns as HistoryColumns
 
 log = logging.getLogger("contig")
 
 Ints = NDArray[np.int64]
 Place = Callable[[int], str]
+Repeated = Literal["refuse", "accept"]
 
 
-def extended(stream: EventStream, events: EventColumns, place: Place) -> EventStream:
-    """Append events to a stream; unknown nodes are added in the order in which they occur.
+class NewEvents(NamedTuple):
+    """Events in time order, by internal ids, and the nodes that are new with them."""
 
-    Raises ``DataError``, with the place of the row, for an event before the last one of the stream. Labels
-    are dropped: only training and evaluation use them.
+    src: Ints
+    dst: Ints
+    t: Array
+    features: Array | None
+    labels: list[int | str]  # of the new nodes, in the order of their numbers
+    is_dst: list[bool] | None
+
+    def tensors(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Return the columns as ``History.append`` takes them."""
+        features = None if self.features is None else _tensor(self.features, device)
+        return _tensor(self.src, device), _tensor(self.dst, device), _tensor(self.t, device), features
+
+
+class GrowingStream:
+    """A stream that follows a growing history; ``stream`` is its latest version, earlier ones stay valid.
+
+    Its columns are those of the history where that is in the host's memory, so that events are stored once.
     """
-    t = _times(stream, events.t, place)
-    order = np.argsort(t, kind="stable")
-    if np.any(np.diff(order) != 1):
-        log.warning("The new events were not in time order; sorted by time.")
-    ids, src, dst = _numbered(stream.ids, _ordered(events.src, order), _ordered(events.dst, order))
-    features = _features(stream, events)
-    features = None if features is None else features[order]
-    _reject_known(stream, src, dst, t[order])
-    return appended(stream, ids, src, dst, t[order], features)
 
+    def __init__(self, stream: EventStream, history: History) -> None:
+        self.stream = replace(stream, label=None)  # only training and evaluation use labels
+        self.ids = GrowingIds(stream.ids)
+        self._shared = history.device.type == "cpu" and not history.on_host
+        self._columns = history.events if self._shared else _host_columns(stream)
+        features = stream.node_features
+        self._node_features = None if features is None else GrowingArray(features)
 
-def appended(
-    stream: EventStream, ids: NodeIds, src: Ints, dst: Ints, t: Array, features: Array | None
-) -> EventStream:
-    """Return a stream followed by more events, whose nodes ``ids`` knows."""
-    edges, nodes = stream.edge_features, stream.node_features
-    if nodes is not None:  # those of new nodes are not known
-        nodes = np.concatenate([nodes, np.zeros((len(ids) - len(nodes), nodes.shape[1]), nodes.dtype)])
-    return replace(
-        stream,
-        src=frozen(np.concatenate([stream.src, src])),
-        dst=frozen(np.concatenate([stream.dst, dst])),
-        t=frozen(np.concatenate([stream.t, t])),
-        ids=ids,
-        label=None,
-        edge_features=None if edges is None else frozen(np.concatenate([edges, features])),
-        node_features=nodes if nodes is None else frozen(nodes),
-    )
+    def check(self, events: EventColumns, place: Place, *, repeated: Repeated = "refuse") -> NewEvents:
+        """Return events that may be appended, in time order.
+
+        Raises ``DataError``, with the place of the row, for an event before the last one of the stream.
+        """
+        stream = self.stream
+        t = checked_times(stream, events.t, place)
+        order = np.argsort(t, kind="stable")
+        if np.any(np.diff(order) != 1):
+            log.warning("The new events were not in time order; sorted by time.")
+        numbered = self.ids.number(_ordered(events.src, order), _ordered(events.dst, order))
+        features = _features(stream, events)
+        features = None if features is None else features[order]
+        new = NewEvents(numbered.src, numbered.dst, t[order], features, numbered.labels, numbered.is_dst)
+        if repeated == "refuse":
+            _reject_known(stream, new)
+        return new
+
+    def append(self, new: NewEvents) -> None:
+        """Follow a history to which these events were appended."""
+        if not self._shared:
+            src, dst, t, features = new.tensors(torch.device("cpu"))
+            more = {} if features is None else {"features": features}
+            self._columns.append(src=src, dst=dst, t=t, **more)
+        self.ids.add(new.labels, new.is_dst)
+        nodes = self._node_features
+        if nodes is not None and new.labels:  # those of new nodes are not known
+            nodes.append(np.zeros((len(new.labels), nodes.values.shape[1]), np.float32))
+        columns = {name: frozen(self._columns[name].numpy()) for name in self._columns.columns}
+        self.stream = replace(
+            self.stream,
+            src=columns["src"],
+            dst=columns["dst"],
+            t=columns["t"],
+            ids=self.ids.ids,
+            edge_features=columns.get("features"),
+            node_features=None if nodes is None else nodes.values,
+        )
 
 
 def saved_tail(stream: EventStream, trained: EventStream) -> dict[str, Any]:
@@ -74,13 +113,26 @@ def saved_tail(stream: EventStream, trained: EventStream) -> dict[str, Any]:
 
 def with_tail(trained: EventStream, saved: dict[str, Any]) -> EventStream:
     """Return a stream followed by the events of ``saved_tail``."""
-    ids = _grown(trained.ids, saved["labels"], saved["is_dst"])
+    ids = GrowingIds(trained.ids)
+    ids.add(saved["labels"], saved["is_dst"])
     columns = {name: column.numpy() for name, column in saved["events"].items()}
-    features = columns.get("features")
-    return appended(trained, ids, columns["src"], columns["dst"], columns["t"], features)
+    edges, nodes = trained.edge_features, trained.node_features
+    if nodes is not None:
+        more = np.zeros((len(saved["labels"]), nodes.shape[1]), nodes.dtype)
+        nodes = frozen(np.concatenate([nodes, more]))
+    return replace(
+        trained,
+        src=frozen(np.concatenate([trained.src, columns["src"]])),
+        dst=frozen(np.concatenate([trained.dst, columns["dst"]])),
+        t=frozen(np.concatenate([trained.t, columns["t"]])),
+        ids=ids.ids,
+        label=None,
+        edge_features=None if edges is None else frozen(np.concatenate([edges, columns["features"]])),
+        node_features=nodes,
+    )
 
 
-def _times(stream: EventStream, t: Array, place: Place) -> Array:
+def checked_times(stream: EventStream, t: Array, place: Place) -> Array:
     """Return times of the stream's type; reject those before its last event."""
     last = stream.t[-1]
     if (t < last).any():
@@ -112,11 +164,17 @@ def _features(stream: EventStream, events: EventColumns) -> Array | None:
     return events.features
 
 
-def _reject_known(stream: EventStream, src: Ints, dst: Ints, t: Array) -> None:
+def _reject_known(stream: EventStream, new: NewEvents) -> None:
     """Reject a piece that is observed twice, also one that lies entirely at the last time."""
-    tail = stream[max(0, len(stream) - len(t)) :]
-    if all(np.array_equal(a, b) for a, b in ((tail.src, src), (tail.dst, dst), (tail.t, t))):
-        raise DataError(f"The run knows these {len(t):,} events already; observe each event once.")
+    tail = stream[max(0, len(stream) - len(new.t)) :]
+    pairs = [(tail.src, new.src), (tail.dst, new.dst), (tail.t, new.t)]
+    if tail.edge_features is not None and new.features is not None:
+        pairs.append((tail.edge_features, new.features))
+    if all(np.array_equal(a, b) for a, b in pairs):
+        raise DataError(
+            f"The run knows these {len(new.t):,} events already; observe each event once. If they happened "
+            "again at the same time, use repeated='accept' (--repeated accept)."
+        )
 
 
 def _ordered(column: Ints | TextIds, order: Ints) -> Ints | TextIds:
@@ -125,42 +183,11 @@ def _ordered(column: Ints | TextIds, order: Ints) -> Ints | TextIds:
     return column[order]
 
 
-def _numbered(ids: NodeIds, src: Ints | TextIds, dst: Ints | TextIds) -> tuple[NodeIds, Ints, Ints]:
-    """Assign numbers to the nodes of new events, to unknown ones in the order of their first events."""
-    names = [_named(ids, column) for column in (src, dst)]
-    rows = [
-        np.array([ids.number_of(x, dst=bool(d)) for x in of[0]], dtype=np.int64)[of[1]]
-        for d, of in enumerate(names)
-    ]
-    new: dict[tuple[bool, int | str], int] = {}
-    for event in np.flatnonzero((rows[0] < 0) | (rows[1] < 0)).tolist():
-        for side, (labels, codes) in enumerate(names):
-            if rows[side][event] < 0:
-                key = (bool(side) and ids.bipartite, labels[codes[event]])
-                rows[side][event] = new.setdefault(key, len(ids) + len(new))
-    is_dst = [dst for dst, _ in new] if ids.bipartite else None
-    return _grown(ids, [label for _, label in new], is_dst), rows[0], rows[1]
+def _host_columns(stream: EventStream) -> HistoryColumns:
+    src, dst, t = (_tensor(column) for column in (stream.src, stream.dst, stream.t))
+    features = None if stream.edge_features is None else _tensor(stream.edge_features)
+    return HistoryColumns(src, dst, t, features)
 
 
-def _named(ids: NodeIds, column: Ints | TextIds) -> tuple[list[int | str], Ints]:
-    """Return the distinct labels of a column, in the type of the known ones, and the position of each row."""
-    labels, codes = distinct_ids(column)
-    if ids.labels.dtype.kind == "U":
-        return [str(label) for label in labels], codes
-    if isinstance(column, TextIds):
-        raise DataError(
-            f"The ids of this run are whole numbers such as {ids.labels[0]}, but the new events have "
-            f"{labels[0]!r}; check the columns."
-        )
-    return labels, codes
-
-
-def _grown(ids: NodeIds, labels: list[int | str], is_dst: list[bool] | None) -> NodeIds:
-    if not labels:
-        return ids
-    grown = np.concatenate(
-        [ids.labels, np.array(labels, dtype=None if ids.labels.dtype.kind == "U" else np.int64)]
-    )
-    if ids.is_dst is None:
-        return NodeIds(frozen(grown))
-    return NodeIds(frozen(grown), frozen(np.concatenate([ids.is_dst, np.array(is_dst, dtype=bool)])))
+def _tensor(array: Array, device: torch.device | str = "cpu") -> Tensor:
+    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)

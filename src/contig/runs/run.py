@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, get_args, overload
 
 import numpy as np
 import torch
@@ -15,16 +16,18 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions
 from contig.data.readers import read_pairs
 from contig.data.splits import chronological_split
-from contig.errors import ConfigError, RunError
+from contig.errors import ConfigError, RunError, unknown
+from contig.history import History
 from contig.kernels.devices import pick_device
 from contig.models import Model, NodeState
+from contig.models.state import SavedRows
 from contig.options import set_options
 from contig.progress import Display
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, run_facts
-from contig.runs.observed import extended, saved_tail, with_tail
-from contig.runs.trained_model import TrainedModel
+from contig.runs.observed import Repeated, saved_tail, with_tail
+from contig.runs.trained_model import TrainedModel, index_stream
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
 from contig.tasks.baselines import HEURISTICS
@@ -50,7 +53,7 @@ class Run(TrainedModel):
     ) -> None:
         super().__init__(stream, model, state, config.train.batch_size)
         self.folder, self.config = folder, config
-        self.trained_stream, self.trained_history = stream, self.history  # without what is observed later
+        self.trained_stream = stream  # without what is observed later
         self._served: str | None = None  # the version of serving.pt that was loaded
         self._version: str | None = None  # and of the observed events
 
@@ -80,60 +83,87 @@ class Run(TrainedModel):
             run._load_observed()
         return run
 
+    @property
+    def trained_history(self) -> History:
+        """The index of the events that the run was trained on."""
+        if len(self.trained_stream) == len(self.stream):
+            return self.history
+        return index_stream(self.trained_stream, self.state)
+
     def observe(
-        self, events: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]
+        self,
+        events: Any,
+        reading: ReadOptions | None = None,
+        *,
+        repeated: Repeated = "refuse",
+        **options: Unpack[ReadKeywords],
     ) -> int:
         """Take in new events, save them with the run, and return their number.
 
         ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
-        event before the last known one is refused, as is a repetition of exactly the last known ones, and
-        then nothing changes. Weights stay as they are.
+        event before the last known one is refused, and then nothing changes. So is a repetition of exactly
+        the last known events, unless ``repeated`` is ``accept``. Weights stay as they are.
 
         Answers are the same however the events are divided into calls: the state is that of the whole stream,
         observed in batches that are counted from its first event. ``evaluate`` still uses the events the run
-        was trained on.
+        was trained on. Computing takes time in proportion to the new events; saving, to all that were
+        observed since the training, and to the state.
         """
         if not (self.folder.is_finished and self.folder.has("serving.pt")):
             raise RunError(
                 f"{self.path} is still in training; it can observe new events when the training is finished. "
                 f"To continue it: contig resume {self.path}"
             )
+        if repeated not in get_args(Repeated):
+            raise ConfigError(unknown("value for repeated", str(repeated), get_args(Repeated)))
         columns, place = read_pairs(events, reading, with_features=True, **options)
-        with self.folder.locked():
+        with self.folder.locked(), self.online.writing():
             if self.folder.version("observed.pt") != self._version:
                 raise RunError(f"{self.path} was updated by another process; open the run again.")
             if self.folder.version("serving.pt") != self._served:
                 raise RunError(f"{self.path} was trained further by another process; open the run again.")
-            before = len(self.stream)
-            grown = self._with_stream(extended(self.stream, columns, place))
-            tail = saved_tail(grown.stream, self.trained_stream)
-            state = grown.state.snapshot()
-            self.folder.save("observed.pt", {**tail, "state": state, "serving": self._served})
-            self._version = self.folder.version("observed.pt")
-        self._adopt(grown)
-        return len(self.stream) - before
+            with self._undone_on_failure():
+                added = self.observe_columns(columns, place, repeated=repeated)
+                self._save_observed()
+        return added
 
-    def _with_stream(self, stream: EventStream, saved: Mapping[str, Any] | None = None) -> TrainedModel:
-        """Return the model after another stream, with its saved state if there is one."""
+    def _save_observed(self) -> None:
+        tail, tip = saved_tail(self.stream, self.trained_stream), self.online.tip
+        state = {"state": self.state.snapshot(), "tip": None if tip is None else tip._asdict()}
+        self.folder.save("observed.pt", {**tail, **state, "serving": self._served})
+        self._version = self.folder.version("observed.pt")
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        """Compute the state again if events were observed, but not saved."""
+        online, before = self.online, self.stream
+        try:
+            yield
+        except BaseException:
+            if online.history.num_events != len(before):
+                self._set_replayed(before)
+            raise
+
+    def _set_replayed(self, stream: EventStream) -> None:
+        """Use a stream whose state is not known."""
         old = self.state
         state = NodeState(old.blank, stream.num_nodes, old.device, on_host=old.on_host)
-        grown = TrainedModel(stream, self.model, state, self.batch_size)
-        if saved is None:
-            replay(self.model, state, grown.history, np.arange(len(stream)), self.batch_size)
-        else:
-            state.restore(saved)
-        return grown
-
-    def _adopt(self, grown: TrainedModel) -> None:
-        self.stream, self.state, self.history = grown.stream, grown.state, grown.history
-        self.__dict__.pop("_past", None)  # the playback of the stream as it was
+        with self.online.writing():
+            self._set_events(stream, state)
+            replay(self.model, state, self.history, np.arange(len(stream)), self.batch_size)
 
     def _load_observed(self) -> None:
         self._version, saved = self.folder.read_version(
             "observed.pt", lambda: self.folder.load("observed.pt")
         )
-        current = saved["serving"] == self._served  # or it was trained further
-        self._adopt(self._with_stream(with_tail(self.stream, saved), saved["state"] if current else None))
+        stream = with_tail(self.trained_stream, saved)
+        if saved["serving"] != self._served:  # it was trained further
+            self._set_replayed(stream)
+            return
+        old = self.state
+        state = NodeState(old.blank, stream.num_nodes, old.device, on_host=old.on_host)
+        state.restore(saved["state"])
+        self._set_events(stream, state, _saved_rows(saved.get("tip"), state.device))
 
     def _observe_everything(self, epoch: int) -> None:
         """Advance the state of the best epoch over the whole stream, as a finished training does."""
@@ -242,6 +272,13 @@ class Run(TrainedModel):
         with Display(show) as display:
             result = task.measure(EvaluationContext(model, state, data, size, display.bar))
         return Evaluation(facts=run_facts(config, self.trained_stream, device, size), result=result)
+
+
+def _saved_rows(saved: dict[str, Any] | None, device: torch.device) -> SavedRows | None:
+    if saved is None:
+        return None
+    rows = {name: row.to(device) for name, row in saved["rows"].items()}
+    return SavedRows(saved["position"], saved["nodes"].to(device), rows)
 
 
 def _task(task: str | Task[Any, Any] | type[Task[Any, Any]], options: dict[str, Any]) -> Task[Any, Any]:

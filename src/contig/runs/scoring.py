@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from contig.history import History
 from contig.models import Model, NodeState
-from contig.streaming.playback import Playback
+from contig.streaming.batches import StreamBatches
 from contig.tasks.recommend import AsOf
 
 
@@ -34,20 +35,23 @@ class Group(NamedTuple):
 
 @torch.no_grad()
 def score_pairs(
-    model: Model, history: History, pairs: Pairs, groups: list[Group], state_at: Callable[[Tensor], NodeState]
+    model: Model,
+    history: History,
+    pairs: Pairs,
+    groups: list[Group],
+    state_at: Callable[[Tensor], AbstractContextManager[NodeState]],
 ) -> Tensor:
     """Return the scores ``[pairs]``; ``state_at`` gives the state before a time and is called in order."""
     parts = []
     for start, stop, as_of in groups:
         src, dst, t = (column[start:stop] for column in pairs)
-        scores = model.rank(state_at(as_of), history, src, dst.unsqueeze(1), t, as_of)
+        with state_at(as_of) as state:
+            scores = model.rank(state, history, src, dst.unsqueeze(1), t, as_of)
         parts.append(scores.squeeze(1))
     return torch.cat(parts)
 
 
-def grouped(
-    pairs: Pairs, as_of: AsOf, past: Callable[[], Playback], last: Tensor, now: Tensor
-) -> list[Group]:
+def grouped(pairs: Pairs, as_of: AsOf, batches: StreamBatches, last: Tensor, now: Tensor) -> list[Group]:
     """Cut pairs into groups that share a state.
 
     ``event``: each distinct time is a group, with the state of that time. ``batch``: pairs are grouped as
@@ -61,7 +65,7 @@ def grouped(
     inside = int((pairs.t <= last).sum())
     groups: list[Group] = []
     if inside:
-        starts = past().batch_times
+        starts = batches.start_times
         number = torch.searchsorted(starts.to(pairs.t.dtype), pairs.t[:inside], right=True) - 1
         used, counts = torch.unique_consecutive(number.clamp(min=0), return_counts=True)
         groups = list(_groups(counts.cpu().numpy(), starts[used]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, get_args, overload
 
 import numpy as np
@@ -21,10 +21,13 @@ from contig.errors import ConfigError, DataError, unknown
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
+from contig.models.state import SavedRows
 from contig.runs.answers import RecommendationList, Scores, SimilarNode, Trajectory, embedding_table
+from contig.runs.observed import GrowingStream, Repeated
 from contig.runs.recommending import Recommender, best
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
-from contig.streaming.playback import Playback
+from contig.streaming.online import OnlineState
+from contig.streaming.sharing import ReadWriteLock
 from contig.tasks.recommend import AsOf
 
 if TYPE_CHECKING:
@@ -38,13 +41,63 @@ class TrainedModel:
 
     Nodes are given by the user's own ids. A time is a number as in the events, or a date: text, ``datetime``
     or numpy's, in UTC unless it has a time zone. Every answer for a time uses the events strictly before it,
-    whether that time is inside the stream or after its end. Past times are fastest in ascending order.
+    whether that time is inside the stream or after its end. The first query about a past time observes the
+    stream up to it; snapshots that are kept on the way make later queries about the past fast.
+
+    Any number of threads may query it, also while another one adds events (``observe_columns``): an answer
+    knows all events of such a call or none of them.
     """
 
-    def __init__(self, stream: EventStream, model: Model, state: NodeState, batch_size: int) -> None:
-        self.stream, self.model, self.state, self.batch_size = stream, model, state, batch_size
-        history = History.from_stream(stream, "cpu" if state.on_host else state.device)
-        self.history = history.pinned_copy(state.device) if state.on_host else history
+    def __init__(
+        self,
+        stream: EventStream,
+        model: Model,
+        state: NodeState,
+        batch_size: int,
+        *,
+        tip: SavedRows | None = None,
+    ) -> None:
+        self.model, self.batch_size = model, batch_size
+        self._lock = ReadWriteLock()
+        self._set_events(stream, state, tip)
+
+    def _set_events(self, stream: EventStream, state: NodeState, tip: SavedRows | None = None) -> None:
+        """Use this stream, and the state after it."""
+        history = index_stream(stream, state)
+        self.online = OnlineState(self.model, history, state, self.batch_size, tip=tip, lock=self._lock)
+        self._stream = stream
+        self._growing: GrowingStream | None = None
+
+    @property
+    def stream(self) -> EventStream:
+        """All events so far."""
+        return self._stream
+
+    @property
+    def history(self) -> History:
+        """The index of all events so far."""
+        return self.online.history
+
+    @property
+    def state(self) -> NodeState:
+        """The state after all events so far."""
+        return self.online.state
+
+    def observe_columns(
+        self, events: EventColumns, place: Callable[[int], str], *, repeated: Repeated = "refuse"
+    ) -> int:
+        """Add new events and return their number; nothing is saved.
+
+        ``place`` names a row in error messages. Refused events raise ``DataError`` and change nothing.
+        """
+        with self.online.writing():
+            if self._growing is None:
+                self._growing = GrowingStream(self._stream, self.history)
+            new = self._growing.check(events, place, repeated=repeated)
+            self.online.observe(*new.tensors(self.history.device))
+            self._growing.append(new)
+            self._stream = self._growing.stream
+            return len(new.t)
 
     def embed(
         self,
@@ -57,8 +110,10 @@ class TrainedModel:
         ``side`` selects the sources or the destinations if no nodes are given, and is needed for ids that
         name both a source and a destination.
         """
-        rows, time = self._rows_to_embed(nodes, side), self._time(at)
-        return self._embed(self.state_at(time), torch.from_numpy(rows), time)
+        with self.online.reading():
+            rows, time = self._rows_to_embed(nodes, side), self._time(at)
+            with self.state_at(time) as state:
+                return self._embed(state, torch.from_numpy(rows), time)
 
     def embed_table(
         self,
@@ -73,9 +128,11 @@ class TrainedModel:
         ``t`` is the time that the embeddings are for, and ``side`` (src or dst) is there in a bipartite
         stream. Embeddings are one column of lists, or with ``wide`` the columns e0, e1, ....
         """
-        rows, time = self._rows_to_embed(nodes, side), self._time(at)
-        vectors = self._embed(self.state_at(time), torch.from_numpy(rows), time)
-        return embedding_table(self.stream.ids, rows, time.item(), vectors, wide=wide)
+        with self.online.reading():
+            rows, time = self._rows_to_embed(nodes, side), self._time(at)
+            with self.state_at(time) as state:
+                vectors = self._embed(state, torch.from_numpy(rows), time)
+            return embedding_table(self.stream.ids, rows, time.item(), vectors, wide=wide)
 
     def _rows_to_embed(self, nodes: Sequence[int | str] | None, side: Side | None) -> NDArray[np.int64]:
         if side not in (None, *get_args(Side)):
@@ -132,10 +189,13 @@ class TrainedModel:
             raise ConfigError(unknown("side", str(side), get_args(Side)))
         one = isinstance(nodes, str) or not isinstance(nodes, Iterable)
         names: list[int | str] = [nodes] if one else list(nodes)  # type: ignore[list-item, arg-type]
-        time = self._time(at)
-        past = self.stream[: int(self.history.events.count_before(time.reshape(1)))]
-        recommender = Recommender(self.model, self.state_at(time), self.history, past, time, side)
-        lists = self._lists(recommender, names, self._candidates(past, candidates, side), k, exclude_seen)
+        with self.online.reading():
+            time = self._time(at)
+            past = self.stream[: int(self.history.events.count_before(time.reshape(1)))]
+            among = self._candidates(past, candidates, side)
+            with self.state_at(time) as state:
+                recommender = Recommender(self.model, state, self.history, past, time, side)
+                lists = self._lists(recommender, names, among, k, exclude_seen)
         return lists[0] if one else lists
 
     def _lists(
@@ -184,13 +244,18 @@ class TrainedModel:
         They are on the same side as the node in a bipartite stream, and have events before that time.
         """
         _check_k(k)
+        with self.online.reading():
+            return self._nearest(node, k, at, side)
+
+    def _nearest(self, node: int | str, k: int, at: TimeLike | None, side: Side | None) -> list[SimilarNode]:
         time, row = self._time(at), int(self._rows([node], side)[0])
         past = self.stream[: int(self.history.events.count_before(time.reshape(1)))]
         others = np.setdiff1d(np.concatenate([past.src, past.dst]), [row])
         if (is_dst := self.stream.ids.is_dst) is not None:
             others = others[is_dst[others] == is_dst[row]]
         nodes = torch.from_numpy(np.concatenate([[row], others]))
-        vectors = torch.from_numpy(self._embed(self.state_at(time), nodes, time)).double()
+        with self.state_at(time) as state:
+            vectors = torch.from_numpy(self._embed(state, nodes, time)).double()
         units = torch.nn.functional.normalize(vectors, dim=1)
         chosen, values = best(units[1:] @ units[0], k, self.model.resolution)
         names = self.stream.ids.labels[others[chosen]].tolist()
@@ -215,9 +280,13 @@ class TrainedModel:
 
         The default is ``event`` for a single time and ``batch`` for a time per pair.
         """
+        with self.online.reading():
+            return self._score(src, dst, t, as_of)
+
+    def _score(self, src: Any, dst: Any, t: Any, as_of: AsOf | None) -> Scores:
         one_time = t is None or isinstance(t, str) or not isinstance(t, Iterable)
         sources, destinations = _paired(src, dst)
-        times = self._time(t).cpu().numpy() if one_time else self._numbers(t)  # type: ignore[arg-type]
+        times = self._time(t).cpu().numpy() if one_time else self._numbers(t)
         times = np.broadcast_to(times, len(sources)) if one_time else times
         check_lengths({"src": len(sources), "dst": len(destinations), "t": len(times)}, "score")
         pairs = EventColumns(
@@ -233,6 +302,10 @@ class TrainedModel:
         """Score the pairs of a table (see ``score``); ``place`` names a row in error messages."""
         if as_of not in get_args(AsOf):
             raise ConfigError(unknown("value for as_of", as_of, get_args(AsOf)))
+        with self.online.reading():
+            return self._score_columns(pairs, place, as_of)
+
+    def _score_columns(self, pairs: EventColumns, place: Callable[[int], str], as_of: AsOf) -> Scores:
         src = self.stream.ids.find_rows(pairs.src, "src", place)
         dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
         t = self._query_times(pairs.t, place)
@@ -249,7 +322,7 @@ class TrainedModel:
         now = self._time(None)
         if not self.model.reads_state:
             return [Group(0, len(pairs.t), now)]
-        return grouped(pairs, as_of, lambda: self._past, self.history.events["t"][-1], now)
+        return grouped(pairs, as_of, self.online.batches, self.history.events["t"][-1], now)
 
     def _scores_of(
         self, src: NDArray[np.int64], dst: NDArray[np.int64], t: Array, score: NDArray[np.float64]
@@ -270,26 +343,22 @@ class TrainedModel:
 
         Times after the node's latest event give its continuous path from there to now.
         """
-        ascending = self._ascending(times)
-        rows = torch.from_numpy(self._rows([node], side=side))
-        embeddings = []
-        for value in ascending.tolist():
-            time = self._time(value)
-            embeddings.append(self._embed(self._past.at(time), rows, time)[0])
-        return Trajectory(node, ascending, np.stack(embeddings), self.stream, int(rows[0]))
+        with self.online.reading():
+            ascending = self._ascending(times)
+            rows = torch.from_numpy(self._rows([node], side=side))
+            embeddings = []
+            for value in ascending.tolist():
+                time = self._time(value)
+                with self.state_at(time) as state:
+                    embeddings.append(self._embed(state, rows, time)[0])
+            return Trajectory(node, ascending, np.stack(embeddings), self.stream, int(rows[0]))
 
-    def state_at(self, time: Tensor) -> NodeState:
-        """Return the state that has observed exactly the events strictly before ``time``.
+    def state_at(self, time: Tensor) -> AbstractContextManager[NodeState]:
+        """Return a context with the state that has observed exactly the events strictly before ``time``.
 
-        Read it before the next query, which may change it.
+        Only read it, and only inside the context.
         """
-        after_all = bool(time > self.history.events["t"][-1])
-        return self.state if after_all else self._past.at(time)
-
-    @cached_property
-    def _past(self) -> Playback:
-        """Kept between queries, so that ascending times observe each event once."""
-        return Playback(self.model, self.history, self.stream.num_nodes, self.batch_size)
+        return self.online.at(time)
 
     # -- batches of queries ----------------------------------------------------------------------
 
@@ -351,6 +420,12 @@ class TrainedModel:
         if numbers.ndim != 1 or not len(numbers) or np.any(np.diff(numbers) < 0):
             raise DataError("times must be a non-empty sequence in ascending order.")
         return numbers
+
+
+def index_stream(stream: EventStream, state: NodeState) -> History:
+    """Index a stream where the state is: on its device, or in pinned host memory."""
+    history = History.from_stream(stream, "cpu" if state.on_host else state.device)
+    return history.pinned_copy(state.device) if state.on_host else history
 
 
 def _check_k(k: int) -> None:

@@ -42,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     contract.check_no_queries,
     contract.check_empty_history,
     contract.check_observing_changes_only_the_state,
+    contract.check_observing_changes_declared_rows,
     contract.check_observing_nothing,
     contract.check_training_mode_does_not_reach_the_state,
     contract.check_padded_batches,

@@ -185,6 +185,19 @@ def check_observing_changes_only_the_state(case: ModelCase) -> None:
     require(not unused, f"observe never changes these rows of the state: {', '.join(unused)}.")
 
 
+def check_observing_changes_declared_rows(case: ModelCase) -> None:
+    """Check that ``observe`` changes the rows of ``nodes_observed`` alone: only those are undone."""
+    model, stream = case.prepared(example()), example()
+    history, state = History.from_stream(stream), model.new_state(stream.num_nodes)
+    for first, last in ((0, 9), (9, 12), (12, 14), (14, 21), (21, 22)):
+        batch, rows = batch_of(history, first, last), snapshot(state)
+        others = torch.ones(stream.num_nodes, dtype=torch.bool)
+        others[model.nodes_observed(state, history, batch)] = False
+        model.observe(state, history, batch)
+        changed = [name for name, row in rows.items() if not torch.equal(state[name][others], row[others])]
+        require(not changed, f"observe changes {', '.join(changed)} of nodes that nodes_observed leaves out.")
+
+
 def check_observing_nothing(case: ModelCase) -> None:
     """Check that an empty batch of events changes nothing."""
     model = case.prepared(example())

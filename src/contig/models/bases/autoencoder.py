@@ -126,9 +126,10 @@ class Autoencoder(Model):
     def _past(self, history: History, as_of: Tensor) -> tuple[Pairs, int]:
         """Return the pairs of a history, and the position before which they count at ``as_of``."""
         position = int(history.events.count_before(as_of.reshape(1))) // self.opt.refresh * self.opt.refresh
-        if self._pairs is None or not self._pairs.covers(history, position):
-            self._pairs = Pairs(history)
-        return self._pairs, position
+        pairs = self._pairs  # another thread may replace it
+        if pairs is None or not pairs.covers(history, position):
+            self._pairs = pairs = Pairs(history)
+        return pairs, position
 
     def _inputs(self, graph: Graph) -> Tensor:
         """Return the input vectors of places 0..n."""
@@ -142,9 +143,10 @@ class Autoencoder(Model):
         # torch counts in-place changes of the weights, as loading makes them; training is followed by a
         # call of ``train`` or ``eval``
         key = (position, *((p.data_ptr(), p._version) for p in self.parameters()))
-        if self._kept is None or self._kept[0] is not pairs or self._kept[1] != key:
-            self._kept = (pairs, key, self.encode(self._inputs(graph), graph.edges))
-        return self._kept[2]
+        kept = self._kept  # another thread may replace it
+        if kept is None or kept[0] is not pairs or kept[1] != key:
+            self._kept = kept = (pairs, key, self.encode(self._inputs(graph), graph.edges))
+        return kept[2]
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.opt.dropout, self.training)

@@ -1,0 +1,102 @@
+"""Arrays and node ids that grow at the end, at a cost that does not depend on their length."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contig.data.columns import Array, frozen
+from contig.data.ids import NodeIds, TextIds, distinct_ids
+from contig.errors import DataError
+
+Ints = NDArray[np.int64]
+
+
+class GrowingArray:
+    """A numpy array to which rows are added in amortized O(1) each; earlier ``values`` stay valid."""
+
+    def __init__(self, values: Array) -> None:
+        self._memory, self._count = values, len(values)
+
+    @property
+    def values(self) -> Array:
+        """The rows so far, read-only."""
+        return frozen(self._memory[: self._count])
+
+    def append(self, rows: Array) -> None:
+        """Add rows; text that is longer than any before makes all of them wider."""
+        end = self._count + len(rows)
+        kind = np.promote_types(self._memory.dtype, rows.dtype)
+        if end > len(self._memory) or kind != self._memory.dtype or not self._memory.flags.writeable:
+            longer = np.zeros((max(end, 2 * self._count), *self._memory.shape[1:]), kind)
+            longer[: self._count] = self._memory[: self._count]
+            self._memory = longer
+        self._memory[self._count : end] = rows
+        self._count = end
+
+
+class NumberedEvents(NamedTuple):
+    """Events by internal ids, and the nodes that ``GrowingIds`` does not know yet."""
+
+    src: Ints
+    dst: Ints
+    labels: list[int | str]  # of the new nodes, in the order of their numbers
+    is_dst: list[bool] | None
+
+
+class GrowingIds:
+    """Node ids to which nodes are added; ``ids`` is the latest version, and earlier ones stay valid."""
+
+    def __init__(self, ids: NodeIds) -> None:
+        self.ids = ids
+        self._labels = GrowingArray(ids.labels)
+        self._is_dst = None if ids.is_dst is None else GrowingArray(ids.is_dst)
+        self._index = dict(ids.index)
+
+    def number(self, src: Ints | TextIds, dst: Ints | TextIds) -> NumberedEvents:
+        """Assign numbers to the ends of events, to unknown nodes in the order of their first events.
+
+        This changes nothing; ``add`` makes the new nodes known.
+        """
+        ids = self.ids
+        names = [_named(ids, column) for column in (src, dst)]
+        rows = [
+            np.array([ids.number_of(x, dst=bool(d)) for x in of[0]], dtype=np.int64)[of[1]]
+            for d, of in enumerate(names)
+        ]
+        new: dict[tuple[bool, int | str], int] = {}
+        for event in np.flatnonzero((rows[0] < 0) | (rows[1] < 0)).tolist():
+            for side, (labels, codes) in enumerate(names):
+                if rows[side][event] < 0:
+                    key = (bool(side) and ids.bipartite, labels[codes[event]])
+                    rows[side][event] = new.setdefault(key, len(ids) + len(new))
+        is_dst = [dst for dst, _ in new] if ids.bipartite else None
+        return NumberedEvents(rows[0], rows[1], [label for _, label in new], is_dst)
+
+    def add(self, labels: list[int | str], is_dst: list[bool] | None) -> None:
+        """Add nodes at the end."""
+        if not labels:
+            return
+        sides = [False] * len(labels) if is_dst is None else is_dst
+        first = len(self.ids)
+        self._index.update({key: first + i for i, key in enumerate(zip(sides, labels, strict=True))})
+        self._labels.append(np.array(labels, dtype=None if self.ids.labels.dtype.kind == "U" else np.int64))
+        if self._is_dst is not None:
+            self._is_dst.append(np.array(is_dst, dtype=bool))
+        known = None if self._is_dst is None else self._is_dst.values
+        self.ids = NodeIds(self._labels.values, known, self._index)
+
+
+def _named(ids: NodeIds, column: Ints | TextIds) -> tuple[list[int | str], Ints]:
+    """Return the distinct labels of a column, in the type of the known ones, and the position of each row."""
+    labels, codes = distinct_ids(column)
+    if ids.labels.dtype.kind == "U":
+        return [str(label) for label in labels], codes
+    if isinstance(column, TextIds):
+        raise DataError(
+            f"The ids of this run are whole numbers such as {ids.labels[0]}, but the new events have "
+            f"{labels[0]!r}; check the columns."
+        )
+    return labels, codes

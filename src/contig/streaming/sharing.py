@@ -1,0 +1,72 @@
+"""A lock for many readers or one writer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class ReadWriteLock:
+    """Lets any number of threads read, or one write; a waiting writer goes before new readers.
+
+    A thread that reads may read again, and one that writes may read and write again. A thread that only
+    reads cannot start to write: two of them would wait for each other.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._readers = 0
+        self._writing = False
+        self._waiting = 0  # writers
+        self._held = threading.local()  # whether this thread reads or writes
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Wait for a writer to finish, then keep others from starting."""
+        if self._mine is not None:
+            yield
+            return
+        with self._changed:
+            self._changed.wait_for(lambda: not self._writing and not self._waiting)
+            self._readers += 1
+        self._held.kind = "reading"
+        try:
+            yield
+        finally:
+            self._held.kind = None
+            with self._changed:
+                self._readers -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Wait for all readers and writers to finish, and keep others from starting."""
+        if self._mine == "writing":
+            yield
+            return
+        if self._mine == "reading":
+            raise RuntimeError("A thread that is reading cannot write; finish reading first.")
+        self._wait_to_write()
+        self._held.kind = "writing"
+        try:
+            yield
+        finally:
+            self._held.kind = None
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+
+    @property
+    def _mine(self) -> str | None:
+        return getattr(self._held, "kind", None)
+
+    def _wait_to_write(self) -> None:
+        with self._changed:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: not self._writing and not self._readers)
+                self._writing = True
+            finally:
+                self._waiting -= 1
+                self._changed.notify_all()
