@@ -14,8 +14,6 @@ from contig.benchmarks.departures import measure_departures
 from contig.experiments.recipes import read_recipes
 from contig.layers import ode
 
-ROOT = Path(__file__).resolve().parents[2]
-
 
 def with_recipe(bench: Bench, path: Path) -> Bench:
     return Bench(bench.data, replace(bench.settings, recipe=str(path)))
@@ -50,5 +48,5 @@ def test_without_a_recipe_it_says_what_is_missing(bench: Bench, tmp_path: Path) 
 
 
 def test_the_default_recipe_is_in_the_repository(bench: Bench) -> None:
-    variants = read_recipes(ROOT / bench.settings.recipe)[1:]
+    variants = read_recipes(bench.settings.recipe)[1:]
     assert {v.settings.get("solver") for v in variants} >= set(ode.SOLVERS) - {"series", "euler"}

@@ -67,14 +67,14 @@ def test_fingerprints_are_those_of_the_events() -> None:
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ([], "a recipe must be a JSON object"),
+        ([], "a recipe must be an object"),
         ({"model": "contig"}, "the field data must be text"),
         ({"data": 3}, "the field data must be text"),
         ({"data": "mooc", "model": 5}, "the field model must be text"),
         ({"data": "mooc", "modle": "tgn"}, "Unknown field 'modle'. Did you mean 'model'"),
-        ({"data": "mooc", "settings": [1]}, "the field settings must be a JSON object"),
-        ({"data": "mooc", "variants": ["wide"]}, "the field variants must be a JSON object"),
-        ({"data": "mooc", "variants": {"wide": 9}}, "the variant wide must be a JSON object"),
+        ({"data": "mooc", "settings": [1]}, "the field settings must be an object"),
+        ({"data": "mooc", "variants": ["wide"]}, "the field variants must be an object"),
+        ({"data": "mooc", "variants": {"wide": 9}}, "the variant wide must be an object"),
     ],
 )
 def test_a_file_that_is_not_a_recipe(content: Any, reason: str, tmp_path: Path) -> None:
@@ -150,3 +150,54 @@ def test_a_recipe_says_how_its_data_is_read(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text(json.dumps({**content, "reading": {"source": "who"}}))
     with pytest.raises(ConfigError, match="source"):
         read_recipes(tmp_path / "bad.json")
+
+
+# --- files and names ---------------------------------------------------------------------------------
+
+
+def test_toml_and_json_are_the_same_recipe(tmp_path: Path) -> None:
+    content = {
+        "data": "visits.csv",
+        "model": "tgn",
+        "settings": {"lr": 3e-4, "epochs": 20, "state": "x"},
+        "reading": {"src": "who", "features": ["price", 4], "date_format": "%m/%d/%Y"},
+        "variants": {"no norm": {"lr": 0.1}},
+    }
+    (tmp_path / "visits.toml").write_text(
+        """
+        data = "visits.csv"
+        model = "tgn"
+        [settings]
+        lr = 3e-4
+        epochs = 20
+        state = "x"
+        [reading]
+        src = "who"
+        features = ["price", 4]
+        date_format = "%m/%d/%Y"
+        [variants."no norm"]
+        lr = 0.1
+        """
+    )
+    assert read_recipes(tmp_path / "visits.toml") == read_recipes(write(tmp_path / "visits.json", content))
+    (tmp_path / "bad.toml").write_text("data = \nmodel")
+    with pytest.raises(ConfigError, match=r"bad\.toml is not a recipe"):
+        read_recipes(tmp_path / "bad.toml")
+
+
+def test_recipes_of_the_package_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_recipes("pair/collegemsg") == read_recipes(CONFIGS / "pair" / "collegemsg.json")
+    with pytest.raises(ConfigError, match=r"Unknown recipe 'colegemsg'\. Did you mean 'collegemsg'"):
+        read_recipes("colegemsg")
+
+
+def test_data_next_to_a_recipe_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    there = tmp_path / "there"
+    there.mkdir()
+    (there / "log.csv").write_text("src,dst,t\n1,2,3\n")
+    recipe = write(there / "one.json", {"data": "log.csv"})
+    assert read_recipes(recipe)[0].data == str(there / "log.csv")
+    (tmp_path / "log.csv").write_text("src,dst,t\n4,5,6\n")
+    assert read_recipes(recipe)[0].data == "log.csv"  # the working directory comes first

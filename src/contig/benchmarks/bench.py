@@ -35,7 +35,7 @@ class Settings:
     copied: int = option(2**28, "bytes copied to measure the memory bandwidth", low=1)
     events: int = option(10_000_000, "events to index; a tenth of them is read from files", low=10)
     queries: int = option(120_000, "lookups in a timed call, at least", low=1)
-    recipe: str = option("configs/departures.json", "recipe whose variants the measurement departures times")
+    recipe: str = option("departures", "recipe whose variants the measurement departures times")
     runs: tuple[str, ...] = option((), "trained runs that the measurement ranking-times ranks with")
 
 

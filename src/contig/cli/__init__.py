@@ -27,6 +27,7 @@ from contig.cli import (
     evaluate,
     inspect,
     models,
+    recipes,
     recommend,
     reproduce,
     score,
@@ -111,6 +112,7 @@ app.add_typer(recommend.app)
 app.add_typer(trajectory.app)
 app.add_typer(update.app)
 app.add_typer(models.app)
+app.add_typer(recipes.app)
 app.add_typer(compare.app)
 app.add_typer(bench.app)
 app.add_typer(reproduce.app)

@@ -90,9 +90,7 @@ def bench(
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(
-            "--recipe", metavar="FILE", show_default="configs/departures.json", help="For departures."
-        ),
+        typer.Option("--recipe", metavar="RECIPE", show_default="departures", help="For departures."),
     ] = None,
     run: Annotated[
         list[str] | None,

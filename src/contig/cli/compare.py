@@ -29,15 +29,17 @@ app = typer.Typer()
 @app.command(
     cls=Command,
     epilog=console.examples(
-        ("contig repeat configs/collegemsg.json", "three seeds"),
-        ("contig repeat configs/*.json --at-once 9 --device cuda", "in parallel on a GPU"),
-        ("contig repeat configs/mooc.json --evaluate recommend", "rank destinations, too"),
-        ("contig repeat configs/mooc.json --evaluate link:negatives=historical", "a task with options"),
+        ("contig repeat collegemsg pair/collegemsg", "three seeds"),
+        ("contig repeat mine/*.json --at-once 9 --device cuda", "in parallel on a GPU"),
+        ("contig repeat mooc --evaluate recommend", "rank destinations, too"),
+        ("contig repeat mooc --evaluate link:negatives=historical", "a task with options"),
     ),
 )
 def repeat(
     ctx: typer.Context,
-    recipes: Annotated[list[Path], typer.Argument(metavar="RECIPE...", help="Recipe files (JSON).")],
+    recipes: Annotated[
+        list[str], typer.Argument(metavar="RECIPE...", help="Files (JSON or TOML) or names (contig recipes).")
+    ],
     seeds: Seeds = 3,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write the runs.")] = Path(
         "runs/repeats"

@@ -73,13 +73,14 @@ def reproduce(
         ),
     ] = None,
     configs: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--configs",
             metavar="FOLDER",
+            show_default="those of the package",
             help="Recipes: DATASET-MODEL.json, or DATASET.json for contig.",
         ),
-    ] = Path("configs"),
+    ] = None,
     device: Device = "auto",
     at_once: AtOnce = 1,
     any_numerics: Annotated[
@@ -100,6 +101,7 @@ def reproduce(
     Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
     """
     from contig.experiments.lineups import choose_models
+    from contig.experiments.recipe_files import packaged_folder
     from contig.reproduction.datasets import available_datasets, open_dataset, parse_names
     from contig.reproduction.items import choose_items
     from contig.reproduction.output import write_results
@@ -120,7 +122,7 @@ def reproduce(
             seeds=seeds or scale.seeds,
             out=folder,
             scale=scale,
-            configs=configs,
+            configs=configs or packaged_folder(),
             any_numerics=any_numerics,
             every_dataset=datasets is not None,
         )
@@ -144,7 +146,7 @@ def _print_notices(plan: Plan) -> None:
     if not study.configs.is_dir():
         console.notice(
             f"--configs {study.configs} is not a folder: every model trains with its defaults instead of "
-            "the published settings, which are in the repository's configs folder"
+            "the published settings, which come with the package"
         )
     for notice in (line for item in study.items for line in item.notices(study)):
         console.notice(notice)

@@ -70,9 +70,9 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Any option of the model or of its training."),
     ] = None,
     config: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--config", metavar="FILE.json", help='A recipe: {"data": ..., "model": ..., "settings": {...}}.'
+            "--config", metavar="RECIPE", help="A recipe: a .json or .toml file, or a name (contig recipes)."
         ),
     ] = None,
     heuristics: Heuristics = True,
@@ -87,7 +87,9 @@ def train(
 
     Ctrl-C loses nothing: continue with contig resume. Options given here override those of the recipe.
     """
-    file, model, chosen = _with_recipe(config, file, model, settings or [], epochs=epochs, seed=seed)
+    file, model, chosen, reading = _with_recipe(
+        config, file, model, settings or [], reading, epochs=epochs, seed=seed
+    )
 
     from contig.models import model_class
     from contig.runs.config import RunConfig
@@ -142,19 +144,26 @@ def resume(
 
 
 def _with_recipe(
-    config: Path | None, file: str | None, model: str | None, settings: list[str], **given: int | None
-) -> tuple[str, str, dict[str, Any]]:
-    """Return data, model and settings: the recipe's, unless the command line sets them."""
+    config: str | None,
+    file: str | None,
+    model: str | None,
+    settings: list[str],
+    reading: ReadOptions,
+    **given: int | None,
+) -> tuple[str, str, dict[str, Any], ReadOptions]:
+    """Return data, model, settings and reading: the recipe's, unless the command line sets them."""
     from contig.experiments.recipes import read_recipes
     from contig.options import parse_settings
 
     recipe = None if config is None else read_recipes(config)[0]
+    if recipe is not None and file is None:  # the columns of a recipe are those of its data
+        reading = recipe.reading.updated(**reading.as_dict())
     file = file or (recipe.data if recipe else None)
     if file is None:
         raise ConfigError("Nothing to train on: name a file or a dataset, or a recipe with --config.")
     chosen = {**(recipe.settings if recipe else {}), **parse_settings(settings)}
     chosen |= {name: value for name, value in given.items() if value is not None}
-    return file, model or (recipe.model if recipe else "contig"), chosen
+    return file, model or (recipe.model if recipe else "contig"), chosen, reading
 
 
 def _stem(file: str) -> str:

@@ -1,4 +1,4 @@
-"""Recipes: what to train, as JSON files.
+"""Recipes: what to train, as files in JSON or TOML.
 
 A recipe is ``{"data": ..., "model": ..., "settings": {...}, "reading": {...}, "variants": {NAME: {...}}}``.
 ``reading`` has the fields of ``ReadOptions``, such as ``{"features": true}``. ``variants`` are optional: each
@@ -7,7 +7,6 @@ has the recipe's settings, with its own replacing some of them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,12 +14,14 @@ from typing import Any
 
 from contig.data.datasets import open_stream
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError, unknown
+from contig.errors import unknown
+from contig.experiments.recipe_files import find_recipe_file, load_recipe_file, not_a_recipe
+from contig.files import expanded
 from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS
 from contig.tasks.baselines import HEURISTICS
 
-FIELDS = ("data", "model", "settings", "reading", "variants")
+FIELDS = ("data", "model", "settings", "reading", "variants", "$schema")
 PLAIN = "as given"  # the variant of a recipe itself
 
 
@@ -68,17 +69,23 @@ def _slug(word: str) -> str:
 
 
 def read_recipes(path: str | Path) -> list[Recipe]:
-    """Read the recipe of a file, followed by its variants."""
-    path = Path(path)
+    """Read the recipe of a file, followed by its variants.
+
+    ``path`` may also be the name of a recipe that comes with the package, such as ``pair/collegemsg``.
+    """
+    path = find_recipe_file(path)
+    content = load_recipe_file(path)
     try:
-        return _parse(json.loads(path.read_text("utf-8")), path.stem)
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: no such recipe.") from None
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f'{path} is not a recipe ({error}); write JSON such as {{"data": "collegemsg", '
-            '"model": "contig", "settings": {"lr": 0.0003}}.'
-        ) from error
+        recipes = _parse(content, path.stem)
+    except ValueError as error:
+        raise not_a_recipe(path, error) from error
+    return [replace(recipe, data=_found_data(recipe.data, path.parent)) for recipe in recipes]
+
+
+def _found_data(data: str, folder: Path) -> str:
+    """Return the data of a recipe; a file that is only in the recipe's own folder is taken from there."""
+    path = folder / data
+    return str(path) if Path(data).suffix and not expanded(data).exists() and path.is_file() else data
 
 
 def _parse(content: Any, file: str) -> list[Recipe]:
@@ -86,7 +93,7 @@ def _parse(content: Any, file: str) -> list[Recipe]:
     _check_object(content, "a recipe")
     for name in content:
         if name not in FIELDS:
-            raise ValueError(unknown("field", name, FIELDS).rstrip("."))
+            raise ValueError(unknown("field", name, FIELDS[:-1]).rstrip("."))
     for name in ("data", "model"):
         if not isinstance(content.get(name, "contig" if name == "model" else None), str):
             raise ValueError(f"the field {name} must be text")
@@ -105,7 +112,7 @@ def _variant(base: Recipe, name: str, own: Any) -> Recipe:
 
 def _check_object(content: Any, what: str) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise ValueError(f"{what} must be a JSON object")
+        raise ValueError(f"{what} must be an object")
     return content
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from contig.experiments.jobs import Job, runs_in
 from contig.experiments.jobs import plan as plan_jobs
 from contig.experiments.lineups import lineup
+from contig.experiments.recipe_files import packaged_folder
 from contig.experiments.recipes import PLAIN, Recipe, find_recipe, find_variants
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.paper import MODEL
@@ -30,7 +31,7 @@ class Study:
     seeds: int
     out: Path
     scale: Scale = FULL
-    configs: Path = Path("configs")
+    configs: Path = field(default_factory=packaged_folder)
     any_numerics: bool = False
     every_dataset: bool = False  # run every item on every dataset, not only where the paper shows it
 
