@@ -52,6 +52,7 @@ SIZES: dict[str, Any] = {
     "neighbors": 4,
     "passes": 1,
     "sequence": 6,
+    "sketch_dim": 7,
     "time_dim": 6,
     "tokens": 5,
     "walks": 3,

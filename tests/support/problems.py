@@ -63,6 +63,7 @@ TINY = {
     "tokens": 3,
     "channel_dim": 3,
     "sequence": 4,
+    "sketch_dim": 5,
     "width": 9,
 }
 
@@ -78,7 +79,12 @@ PAIR_MODELS = ("contig-pair", "dygformer", "tpnet")  # score a pair by more than
 
 # Every built-in model, and every option that changes how a model reads the past.
 CASES: dict[str, ModelCase] = {
-    **{name: tiny_case(name, frozen=name == "ctdne", own_link=name in PAIR_MODELS) for name in MODELS},
+    **{
+        name: tiny_case(
+            name, frozen=name == "ctdne", own_link=name in PAIR_MODELS, identifies_nodes=name == "tpnet"
+        )
+        for name in MODELS
+    },
     "contig-all": tiny_case("contig", {"scope": "all"}),
     "contig-scope-pair": tiny_case("contig", {"scope": "pair"}),
     "contig-pair-joined": tiny_case("contig-pair", {"embedding": "joined"}, own_link=True),

@@ -21,7 +21,7 @@ TIMED: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-linear": ("contig", {"time_encoding": "linear"}),
     "contig-absolute": ("contig", {"query_time": "absolute"}),
     "contig-pair": ("contig-pair", {"tokens": 5, "width": 7}),
-    **{name: (name, {}) for name in ("tgn", "tgat", "graphmixer", "dygformer", "jodie", "dyrep")},
+    **{name: (name, {}) for name in ("tgn", "tgat", "graphmixer", "dygformer", "tpnet", "jodie", "dyrep")},
 }
 WITHOUT_NEIGHBORS = ("jodie", "dygformer")  # have no such option
 Rescaling = Callable[[Any], Any]
@@ -52,7 +52,7 @@ def seconds() -> Any:
     return 1_100_000_000 + 61 * tiny_stream().t
 
 
-UNITS = ("elapsed.", "evidence._extra_state")
+UNITS = ("elapsed.", "sketches.elapsed.", "evidence._extra_state")
 
 
 def learned(run: Run) -> dict[str, torch.Tensor]:

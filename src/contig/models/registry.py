@@ -30,6 +30,7 @@ _BUILTIN = {
     "tgat": "contig.models.tgat:TGAT",
     "graphmixer": "contig.models.graphmixer:GraphMixer",
     "dygformer": "contig.models.dygformer:DyGFormer",
+    "tpnet": "contig.models.tpnet:TPNet",
     "gae": "contig.models.gae:GAE",
     "vgae": "contig.models.vgae:VGAE",
     "graphsage": "contig.models.graphsage:GraphSAGE",
