@@ -43,7 +43,7 @@ def test_entries_are_consistent() -> None:
             assert entry.filename in entry.instructions
     widths = {name: entry.edge_width for name, entry in entries.items() if entry.edge_width}
     published = {"wikipedia": 172, "reddit": 172, "tgbl-wiki": 172}
-    assert widths == {**published, "mooc": 4, "lastfm": 2, "bitcoin_otc": 1}
+    assert widths == {**published, "mooc": 4, "lastfm": 2, "bitcoin_otc": 1, "shop": 3, "shop-ring": 3}
 
 
 def test_the_synthetic_entry_has_the_default_size() -> None:

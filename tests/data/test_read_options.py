@@ -22,6 +22,8 @@ EVERYTHING: dict[str, Any] = {
     "format": "tsv",
     "date_format": "%d.%m.%Y",
     "bipartite": False,
+    "preprocess": True,
+    "node_features": "nodes.csv",
     "data_dir": "streams",
 }
 

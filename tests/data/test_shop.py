@@ -136,7 +136,9 @@ def test_a_written_log_is_read_back(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"shop.{suffix}"
     answer = Answer("datasets", "shop:900", "--out", path)
     assert answer.code == 0, answer.err
-    read = open_stream(path, src="user", dst="item", t="time", label="fraud", features=False)
+    read = open_stream(
+        path, src="user", dst="item", t="time", label="fraud", features=("price", "category", "payment")
+    )
     assert read.equals(shop(900))
 
 

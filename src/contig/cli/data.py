@@ -49,7 +49,7 @@ READING_OPTIONS: dict[str, Any] = {
         typer.Option(
             "--features",
             metavar="COLUMNS",
-            help="Columns of the edge features, comma-separated; or all, or none.",
+            help="Columns of the event features, comma-separated: numbers or categories; or all, or none.",
         ),
     ],
     "format": Annotated[
@@ -75,6 +75,18 @@ READING_OPTIONS: dict[str, Any] = {
             show_default=False,
             help="Whether sources and destinations are different nodes even where their ids are equal.",
         ),
+    ],
+    "preprocess": Annotated[
+        bool | None,
+        typer.Option(
+            "--preprocess/--raw-features",
+            show_default="columns named by --features",
+            help="Standardize and encode features by the training part, or take numbers as they are.",
+        ),
+    ],
+    "node_features": Annotated[
+        Path | None,
+        typer.Option("--node-features", metavar="FILE", help="A file with a row of features per node."),
     ],
     "data_dir": DataDir,
 }

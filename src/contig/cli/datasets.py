@@ -26,8 +26,8 @@ app = typer.Typer()
     epilog=console.examples(
         ("contig datasets", "which are on this machine"),
         ("contig datasets --data-dir streams", "look in this folder"),
-        ("contig inspect synthetic:5000", "use a name wherever a file is expected"),
-        ("contig datasets shop:200000 --out shop.csv", "write one to a file"),
+        ("contig inspect synthetic:5000", "a name instead of a file"),
+        ("contig datasets shop:200000 --out shop.csv", "write to a file"),
     ),
 )
 def datasets(

@@ -137,6 +137,7 @@ def _shop(name: str, description: str, nodes: int, *, ring: bool) -> Dataset:
         events=SHOP_ORDERS,
         nodes=nodes,
         bipartite=True,
+        edge_width=3,
     )
 
 

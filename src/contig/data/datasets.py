@@ -25,9 +25,11 @@ from contig.caches import cache_folder
 from contig.data import downloads
 from contig.data.catalog import DATASETS, Dataset
 from contig.data.companions import companion_features
+from contig.data.encoding import to_encode
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers import read_events, require_features
+from contig.data.readers.node_files import with_node_file
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import expanded
 
@@ -159,7 +161,15 @@ def _load(request: _Request, reading: ReadOptions, download: bool) -> EventStrea
     else:
         stream = dataset.generate(argument)
     if reading.features is False:
-        return replace(stream, edge_features=None)
+        stream = replace(stream, edge_features=None, edge_columns=())
+    if reading.node_features is not None:
+        stream = with_node_file(stream, expanded(reading.node_features))
+    if stream.edge_columns and reading.preprocess is False:
+        raise ConfigError(
+            f"preprocess=False: dataset {dataset.name!r} has categories and missing values, which must be "
+            "encoded; leave the option out, or use features=False."
+        )
+    stream = to_encode(stream) if reading.preprocess else stream
     return require_features(stream) if reading.features else stream
 
 
@@ -171,10 +181,10 @@ def _reject_file_options(name: str, reading: ReadOptions) -> None:
             f"dataset {name!r} takes True or False."
         )
     for option in reading.as_dict():
-        if option not in ("features", "data_dir"):
+        if option not in ("features", "preprocess", "node_features", "data_dir"):
             raise ConfigError(
-                f"{option!r} does not apply to dataset {name!r}, which takes features and data_dir only; "
-                "columns and format are for files."
+                f"{option!r} does not apply to dataset {name!r}, which takes features, preprocess, "
+                "node_features and data_dir only; columns and format are for files."
             )
 
 
@@ -204,7 +214,8 @@ def _with_verification(dataset: Dataset, stream: EventStream) -> EventStream:
 def _read(dataset: Dataset, path: Path, features: bool) -> EventStream:
     """Read a file's events; labels only if the dataset has any, features only if wanted."""
     published = ReadOptions() if path.suffix == ".parquet" else dataset.reading
-    reading = published if dataset.bipartite is None else published.updated(bipartite=dataset.bipartite)
+    reading = published.updated(preprocess=False)  # the numbers of benchmarks depend on it
+    reading = reading if dataset.bipartite is None else reading.updated(bipartite=dataset.bipartite)
     stream = read_events(path, reading if features else reading.updated(features=False))
     companion = path.parent / (dataset.companion or "")
     if features and path.suffix == ".parquet" and stream.edge_features is None and companion.is_file():

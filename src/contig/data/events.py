@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contig.data.clock import TimeSpan
 from contig.data.columns import Array, frozen
+from contig.data.feature_columns import FeatureColumn
 from contig.data.ids import NodeIds, number_nodes
 from contig.data.validation import EventColumns, feature_matrix, validate_arrays
 from contig.errors import DataError
@@ -39,6 +40,9 @@ class EventStream:
     ``t`` (int64 or float64), and, if the data has them, ``label`` (int64) and
     ``edge_features`` (float32, ``[events, width]``). ``node_features`` (float32,
     ``[nodes, width]``) follows the order of ``ids.labels``. Slices are views.
+
+    ``edge_columns`` and ``node_columns`` describe features that are still as in the file, with categories and
+    missing values; ``contig.fit`` encodes them by what the training part holds, and then they are empty.
     """
 
     src: NDArray[np.int64]
@@ -50,6 +54,8 @@ class EventStream:
     node_features: NDArray[np.float32] | None = None
     origin: str = "arrays"
     notices: tuple[str, ...] = field(default=(), repr=False)
+    edge_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
+    node_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
 
     @classmethod
     def from_arrays(
@@ -91,7 +97,8 @@ class EventStream:
             notices = (f"{origin}: events were not in time order; sorted by time ({moved:,} rows moved).",)
             log.warning(notices[0])
         ready: dict[str, Any] = {name: None if a is None else frozen(a) for name, a in arrays.items()}
-        return cls(ids=ids, origin=origin, notices=notices, **ready)
+        columns_left = columns.feature_columns
+        return cls(ids=ids, origin=origin, notices=notices, edge_columns=columns_left, **ready)
 
     def with_node_features(self, features: ArrayLike | Mapping[Any, Sequence[float]]) -> EventStream:
         """Return the same events with a feature vector per node (see ``from_arrays``)."""
@@ -190,11 +197,15 @@ class EventStream:
         return (
             self.num_nodes == other.num_nodes
             and self.bipartite == other.bipartite
+            and _categories(self) == _categories(other)
             and all(_same(getattr(self, c), getattr(other, c)) for c in COLUMNS)
         )
 
     def fingerprint(self) -> str:
-        """Return a checksum of src, dst, t, label and features, the same for every file format."""
+        """Return a checksum of src, dst, t, label and features, the same for every file format.
+
+        Features that are still to be encoded count with the names of their columns and categories.
+        """
         digest = hashlib.sha256()
         for column in (self.src, self.dst, self.t, self.label, self.edge_features):
             if column is None:
@@ -205,6 +216,10 @@ class EventStream:
                 kind = np.float64 if as_float else np.int64
                 for row in range(0, len(column), HASHED_ROWS):
                     digest.update(column[row : row + HASHED_ROWS].astype(kind).tobytes())
+        if self.edge_columns:
+            digest.update(repr(self.edge_columns).encode())
+        if self.node_columns and self.node_features is not None:
+            digest.update(repr(self.node_columns).encode() + self.node_features.tobytes())
         return digest.hexdigest()
 
 
@@ -214,7 +229,17 @@ def _fits_float(integers: Array) -> bool:
 
 
 def _same(a: Array | None, b: Array | None) -> bool:
-    return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
+    return (a is None and b is None) or (a is not None and b is not None and _equal(a, b))
+
+
+def _categories(stream: EventStream) -> list[tuple[str, ...]]:
+    """Return what the codes in the columns of categories mean."""
+    columns = (*stream.edge_columns, *stream.node_columns)
+    return [column.categories for column in columns if column.categories is not None]
+
+
+def _equal(a: Array, b: Array) -> bool:
+    return np.array_equal(a, b, equal_nan=a.dtype.kind == "f" and b.dtype.kind == "f")
 
 
 def check_stream(stream: Any) -> None:

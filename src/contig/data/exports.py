@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from contig.data.clock import TICKS, TimeSpan
 from contig.data.columns import Array
+from contig.data.feature_columns import RawFeatures, arrow_columns
 from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -34,7 +35,9 @@ def event_table(stream: EventStream, *, wide: bool = False, dates: bool = False)
     columns["t"] = timestamps(stream.t, stream) if dates else pa.array(stream.t)
     if stream.label is not None:
         columns["label"] = pa.array(stream.label)
-    if stream.edge_features is not None:
+    if stream.edge_features is not None and stream.edge_columns:
+        columns |= arrow_columns(RawFeatures(stream.edge_features, stream.edge_columns))
+    elif stream.edge_features is not None:
         columns |= vector_columns(stream.edge_features, "features", "f", wide=wide)
     return pa.table(columns)
 

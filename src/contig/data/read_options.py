@@ -23,6 +23,8 @@ class ReadKeywords(TypedDict, total=False):
     format: str | None
     date_format: str | None
     bipartite: bool | None
+    preprocess: bool | None
+    node_features: str | os.PathLike[str] | None
     data_dir: str | os.PathLike[str] | None
 
 
@@ -40,6 +42,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "format": _TEXT,
     "date_format": _TEXT,
     "bipartite": _FLAG,
+    "preprocess": _FLAG,
+    "node_features": _PATH,
     "data_dir": _PATH,
 }
 
@@ -50,11 +54,15 @@ class ReadOptions:
 
     - ``src``, ``dst``, ``t``, ``label``: columns, by name or by position counted from 0. Positions also
       mean that a text file has no header.
-    - ``features``: the columns of the edge features; False leaves features out, True requires them.
+    - ``features``: the columns of the edge features, numbers or categories; False leaves features out. True
+      requires them: those recognized by their names, or else every column without another role.
     - ``format``: the file format, otherwise detected from the file.
     - ``date_format``: how the times are written, if not as numbers or in ISO 8601, in the notation of
       ``datetime.strptime``: ``"%m/%d/%Y %H:%M"``.
     - ``bipartite``: whether sources and destinations are different nodes even where their ids are equal.
+    - ``preprocess``: whether features are standardized and encoded by what the training part holds. By
+      default columns that you name are, and vectors (lists, numbered columns, datasets) are not.
+    - ``node_features``: a file with one row per node: its id, and columns of numbers or categories.
     - ``data_dir``: the folder where datasets are looked up first, instead of ``$CONTIG_DATA``.
     """
 
@@ -66,6 +74,8 @@ class ReadOptions:
     format: str | None = None
     date_format: str | None = None
     bipartite: bool | None = None
+    preprocess: bool | None = None
+    node_features: str | os.PathLike[str] | None = None
     data_dir: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
@@ -80,8 +90,9 @@ class ReadOptions:
         # One spelling of equal options, so that they compare and hash alike.
         if isinstance(self.features, Sequence):
             object.__setattr__(self, "features", tuple(self.features))
-        if self.data_dir is not None:
-            object.__setattr__(self, "data_dir", os.fspath(self.data_dir))
+        for name in ("data_dir", "node_features"):
+            if (path := getattr(self, name)) is not None:
+                object.__setattr__(self, name, os.fspath(path))
 
     @property
     def columns(self) -> dict[str, ColumnName | None]:

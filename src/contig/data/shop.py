@@ -36,6 +36,7 @@ SPAN = 120 * DAY
 FEWEST = 500  # orders; fewer have hardly any fraud
 
 CATEGORIES = 24
+FEATURES = ("price", "category", "payment")
 PAYMENTS = ("card", "transfer", "wallet", "invoice")
 MISSING = {"price": 0.03, "payment": 0.05}
 
@@ -99,9 +100,12 @@ def shop_table(orders: int = 20_000, *, seed: int = 0, ring: bool = False) -> pa
 
 
 def shop(orders: int = 20_000, *, seed: int = 0, ring: bool = False) -> EventStream:
-    """Generate the log of ``shop_table`` as a stream whose labels are the frauds."""
+    """Generate the log of ``shop_table`` as a stream whose labels are the frauds.
+
+    Its features are price, category and payment; ``contig.fit`` encodes them by the training part.
+    """
     table = shop_table(orders, seed=seed, ring=ring)
-    stream = read_events(table, src="user", dst="item", t="time", label="fraud", features=False)
+    stream = read_events(table, src="user", dst="item", t="time", label="fraud", features=FEATURES)
     return replace(stream, origin=f"shop{'-ring' if ring else ''}:{orders}", notices=())
 
 
@@ -112,7 +116,8 @@ def _orders(rng: np.random.Generator, orders: int, seed: int, ring: bool) -> _Or
     lengths = rng.integers(SHORTEST, LONGEST + 1, orders // ORDERS_PER_ACCOUNT if ring else 0)
     rest = orders - int(lengths.sum())
     sources = rest // ORDERS_PER_USER
-    base = synthetic(rest, sources=sources, destinations=sources // 8, seed=seed, span=SPAN, dropout=0.0)
+    items = max(2 * DROP_ITEMS, sources // 8)
+    base = synthetic(rest, sources=sources, destinations=items, seed=seed, span=SPAN, dropout=0.0)
     users = int(base.src.max()) + 1
     item = base.dst - users
     user, goods, t, last = _ring(rng, lengths, item)
@@ -132,7 +137,8 @@ def _ring(rng: np.random.Generator, lengths: Ints, items: Ints) -> _Orders:
     last[end - 1] = True
     item = rng.choice(items, len(account))
     # Two of the orders before the last are for drop items, which others buy too.
-    drops = rng.choice(np.unique(items), DROP_ITEMS, replace=False)
+    known = np.unique(items)
+    drops = rng.choice(known, min(DROP_ITEMS, len(known)), replace=False)
     for _ in range(2):
         place = end - 1 - rng.integers(1, lengths) if len(lengths) else end
         item[place] = rng.choice(drops, len(lengths))

@@ -30,6 +30,7 @@ from contig.data.columns import (
     value_at,
 )
 from contig.data.date_formats import parsed_dates
+from contig.data.feature_columns import FeatureColumn, raw_features
 from contig.data.ids import TextIds
 from contig.errors import DataError
 
@@ -60,6 +61,7 @@ class EventColumns:
     t: Array
     label: Ints | None = None
     features: Features | None = None
+    feature_columns: tuple[FeatureColumn, ...] = ()  # of features that are still to be encoded
 
 
 def validate_arrays(
@@ -98,17 +100,23 @@ def validate_columns(
     label: Column | None,
     features: Sequence[Column] = (),
     date_format: str | None = None,
+    *,
+    raw: bool = False,
 ) -> EventColumns:
     """Validate the columns of a table with at least one row.
 
-    ``features`` are columns of numbers, or one column of lists; ``date_format`` says how times are written.
+    ``features`` are columns of numbers, or one column of lists; ``raw`` ones may also hold categories and
+    missing values, and are encoded later. ``date_format`` says how times are written.
     """
+    found = raw_features(features) if raw and features else None
+    matrix = validate_features(features) if features and found is None else None
     return EventColumns(
         src=validate_ids(src),
         dst=validate_ids(dst),
         t=validate_times(t if date_format is None else parsed_dates(t, date_format)),
         label=None if label is None else validate_labels(label),
-        features=validate_features(features) if features else None,
+        features=matrix if found is None else found.values,
+        feature_columns=() if found is None else found.columns,
     )
 
 

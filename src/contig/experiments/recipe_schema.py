@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import typing
+from collections.abc import Sequence
 from dataclasses import fields
 from math import isinf
 from types import NoneType, UnionType
@@ -49,7 +50,8 @@ def recipe_schema() -> Schema:
 def _settings() -> Schema:
     """Describe the options of training and of every built-in model; other models may have others."""
     found: Schema = {}
-    for kind in (TrainOptions, *(model_class(name).options for name in REGISTRY)):
+    kinds: list[Any] = [TrainOptions, *(model_class(name).options for name in REGISTRY)]
+    for kind in kinds:
         types = typing.get_type_hints(kind)
         for one in fields(kind):
             found.setdefault(one.name, []).append((types[one.name], one.metadata))
@@ -89,18 +91,19 @@ def _type(kind: Any) -> Schema:
 
 
 def _reading() -> Schema:
-    columns = dict.fromkeys(("src", "dst", "t", "label"), COLUMN)
-    others: Schema = {
-        "features": {"anyOf": [{"type": "boolean"}, {"type": "array", "items": COLUMN}]},
-        "format": {"type": "string"},
-        "date_format": {"type": "string"},
-        "bipartite": {"type": "boolean"},
-        "data_dir": {"type": "string"},
-    }
-    named = [one.name for one in fields(ReadOptions)]
+    types = typing.get_type_hints(ReadOptions)
     return {
         "type": "object",
         "description": "which column is what, and how the file is read",
         "additionalProperties": False,
-        "properties": {name: (columns | others)[name] for name in named},
+        "properties": {one.name: _reading_option(types[one.name]) for one in fields(ReadOptions)},
     }
+
+
+def _reading_option(kind: Any) -> Schema:
+    """Describe an option of reading: text, numbers, flags and lists of columns."""
+    kinds = typing.get_args(kind)
+    single = [name for one, name in SCALARS.items() if one in kinds]
+    columns = any(typing.get_origin(one) is Sequence for one in kinds)
+    lists = [{"type": "array", "items": COLUMN}] if columns else []
+    return {"anyOf": [*({"type": name} for name in single), *lists]}

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream
 from contig.errors import ContigError, RunError, unknown
@@ -109,14 +110,15 @@ class RunFolder:
                     path.unlink(missing_ok=True)
             yield
 
-    def create(self, stream: EventStream, config: RunConfig) -> None:
-        """Start a run here."""
+    def create(self, stream: EventStream, config: RunConfig, features: FeaturePlans | None = None) -> None:
+        """Start a run here; ``features`` says how those of the stream were encoded."""
         self.must_be_free()
         (self.path / CHECKSUMS).unlink(missing_ok=True)  # of a run that was killed while it was created
         save_stream(stream, self.path / "stream", durable=True)
         columns = [*(self.path / "stream").glob("[!.]*.npy"), self.path / "stream" / "origin.txt"]
         self.checksums.record({f"stream/{path.name}": sha256(path) for path in columns})
-        self._write_json("config.json", replace(RunManifest.of(stream, config), checksums=True).as_dict())
+        manifest = replace(RunManifest.of(stream, config), checksums=True, features=features)
+        self._write_json("config.json", manifest.as_dict())
 
     def reopen(self, config: RunConfig) -> None:
         """Resume the run, possibly under a changed config."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from contig import __version__
+from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.numerics import VERSION
 from contig.runs.config import RunConfig
@@ -31,6 +32,7 @@ class RunManifest(Record):
     numerics: int | None = None  # older files do not have it
     checksums: bool = False  # whether the files of the run have checksums
     data: TrainingData
+    features: FeaturePlans | None = None  # how they were encoded, if they were
     model: str
     options: dict[str, Any]
     train: dict[str, Any]

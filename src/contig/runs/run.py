@@ -13,8 +13,7 @@ import numpy as np
 import torch
 
 from contig.data.events import EventStream
-from contig.data.read_options import ReadKeywords, ReadOptions
-from contig.data.readers import read_pairs
+from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.splits import chronological_split
 from contig.errors import ConfigError, RunError, unknown
 from contig.history import History
@@ -26,6 +25,7 @@ from contig.progress import Display
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, run_facts
+from contig.runs.new_events import read_new_events
 from contig.runs.observed import Repeated, saved_tail, with_tail
 from contig.runs.trained_model import TrainedModel, index_stream
 from contig.streaming.prepared import PreparedStream
@@ -52,7 +52,7 @@ class Run(TrainedModel):
         self, folder: RunFolder, config: RunConfig, stream: EventStream, model: Model, state: NodeState
     ) -> None:
         super().__init__(stream, model, state, config.train.batch_size)
-        self.folder, self.config = folder, config
+        self.folder, self.config, self.features = folder, config, folder.manifest().features
         self.trained_stream = stream  # without what is observed later
         self._served: str | None = None  # the version of serving.pt that was loaded
         self._version: str | None = None  # and of the observed events
@@ -116,7 +116,8 @@ class Run(TrainedModel):
             )
         if repeated not in get_args(Repeated):
             raise ConfigError(unknown("value for repeated", str(repeated), get_args(Repeated)))
-        columns, place = read_pairs(events, reading, with_features=True, **options)
+        given = reading_options(reading).updated(**options)
+        columns, place = read_new_events(events, given, self.features)
         with self.folder.locked(), self.online.writing():
             if self.folder.version("observed.pt") != self._version:
                 raise RunError(f"{self.path} was updated by another process; open the run again.")

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import torch
 
+from contig.data.encoding import FeaturePlans, encoded
 from contig.data.events import EventStream
 from contig.data.splits import Split
 from contig.history import History, TimeScale
@@ -14,20 +15,28 @@ from contig.history import History, TimeScale
 
 @dataclass(frozen=True)
 class PreparedStream:
-    """A stream with its split and its history."""
+    """A stream with its split and its history.
+
+    ``features`` says how its features were encoded, None if they were taken as they are.
+    """
 
     stream: EventStream
     split: Split
     history: History
     device: torch.device
+    features: FeaturePlans | None = None
 
     @classmethod
     def of(
         cls, stream: EventStream, split: Split, device: torch.device, *, on_host: bool = False
     ) -> PreparedStream:
-        """Index a stream; ``on_host`` leaves the index in the host's memory while ``device`` works on it."""
+        """Encode the features of a stream and index it.
+
+        ``on_host`` leaves the index in the host's memory while ``device`` works on it.
+        """
+        stream, features = encoded(stream, split)
         history = History.from_stream(stream, "cpu" if on_host else device)
-        return cls(stream, split, history.pinned_copy(device) if on_host else history, device)
+        return cls(stream, split, history.pinned_copy(device) if on_host else history, device, features)
 
     @cached_property
     def training(self) -> History:

@@ -77,7 +77,7 @@ def fit(
             writer = _tensorboard(folder) if tensorboard else None
             if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
                 folder.remove_run()
-            folder.create(stream, config)
+            folder.create(session.data.stream, config, session.data.features)
             if session.model.learns:
                 for line in before_training(session):
                     display.line(line)

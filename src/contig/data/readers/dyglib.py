@@ -35,7 +35,7 @@ def read_dyglib(path: Path, reading: ReadOptions) -> EventStream:
     table = open_csv(path, reading)
     if "idx" not in table.names:
         raise DataError(f"{path}: a file of DyGLib has a column 'idx'; read other files with format='csv'.")
-    roles = find_roles(table, replace(reading, features=("idx",)))
+    roles = find_roles(table, replace(reading, features=("idx",), preprocess=False))
     with read_errors(path, "check the file or write it again."):
         rows = table.load(roles)
         columns = table.columns(replace(roles, features=()), rows, reading.date_format)

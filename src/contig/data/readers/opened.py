@@ -25,6 +25,8 @@ class Roles:
     t: int
     label: int | None
     features: tuple[int, ...]
+    raw: bool = False
+    """Whether features may hold categories and missing values, which are encoded later."""
 
     @property
     def positions(self) -> tuple[int, ...]:
@@ -61,6 +63,7 @@ class OpenedTable:
             None if roles.label is None else column[roles.label],
             [column[i] for i in roles.features],
             date_format,
+            raw=roles.raw,
         )
 
 

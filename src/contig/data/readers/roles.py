@@ -42,7 +42,9 @@ NUMBERED_FEATURE = re.compile(r"(f|feat|feature|edge_feat|edge_feature)_?\d+")
 def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
     """Return the columns the caller named, and for the other roles those recognized by name.
 
-    A column named as a feature is recognized as src, dst or t only if no other column is.
+    A column named as a feature is recognized as src, dst or t only if no other column is. Features that the
+    caller named are encoded later; recognized ones, which are vectors, are taken as they are unless
+    ``preprocess`` is set.
     """
     features = reading.feature_columns
     _reject_unknown(table, reading)
@@ -61,7 +63,13 @@ def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
             f"{table.names[s]!r}, {table.names[d]!r} and {table.names[t]!r}."
         )
     own = _recognized_features(table, set(found.values())) if claimed is None else claimed
-    return Roles(s, d, t, found.get("label"), own)
+    raw = claimed is not None
+    if not own and reading.features is True:
+        taken = set(found.values())
+        own, raw = tuple(i for i, name in enumerate(table.names) if i not in taken and name), True
+    raw = raw if reading.preprocess is None else reading.preprocess
+    vectors = any(i in table.list_columns for i in own)
+    return Roles(s, d, t, found.get("label"), own, raw=raw and bool(own) and not vectors)
 
 
 def users_and_items(table: OpenedTable, roles: Roles) -> bool | None:

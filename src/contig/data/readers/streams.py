@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from contig.data.columns import ARROW_ERRORS, row_place
+from contig.data.encoding import to_encode
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
+from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
 from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
@@ -47,6 +49,9 @@ def read_events(
     reading = reading_options(reading).updated(**options)
     opened = _open(source, reading)
     stream = opened if isinstance(opened, EventStream) else _build(opened, reading)
+    if reading.node_features is not None:
+        stream = with_node_file(stream, expanded(reading.node_features))
+    stream = to_encode(stream) if reading.preprocess else stream
     return require_features(stream) if reading.features is True else stream
 
 
@@ -62,20 +67,28 @@ def read_pairs(
     reading: ReadOptions | None = None,
     *,
     with_features: bool = False,
+    with_labels: bool = False,
     **options: Unpack[ReadKeywords],
 ) -> PairTable:
     """Read pairs from any source that ``read_events`` takes, or a stream, in the order of its rows."""
     reading = reading_options(reading).updated(**options)
     opened = source if isinstance(source, EventStream) else _open(source, reading)
     if isinstance(opened, EventStream):
-        labels, features = opened.ids.labels, opened.edge_features if with_features else None
-        ends = labels[opened.src], labels[opened.dst]
-        columns = validate_arrays(*ends, opened.t, None, features, opened.origin)
-        return PairTable(columns, row_place(opened.origin))
-    roles = replace(find_roles(opened, reading), label=None)
+        return _pairs_of(opened, with_features, with_labels)
+    roles = find_roles(opened, reading)
+    roles = roles if with_labels else replace(roles, label=None)
     roles = roles if with_features else replace(roles, features=())
     with read_errors(opened.origin, "check the file or write it again."):
         return PairTable(opened.columns(roles, opened.load(roles), reading.date_format), opened.place)
+
+
+def _pairs_of(stream: EventStream, with_features: bool, with_labels: bool) -> PairTable:
+    names = stream.ids.labels
+    ends, labels = (names[stream.src], names[stream.dst]), stream.label if with_labels else None
+    columns = validate_arrays(*ends, stream.t, labels, None, stream.origin)
+    if with_features:
+        columns = replace(columns, features=stream.edge_features, feature_columns=stream.edge_columns)
+    return PairTable(columns, row_place(stream.origin))
 
 
 def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
@@ -85,7 +98,7 @@ def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
         columns = opened.columns(roles, opened.load(roles), reading.date_format)
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
-    return _with_notice(stream, opened, roles)
+    return _with_notice(stream, opened, roles, unasked=reading.features is None and not roles.features)
 
 
 def require_features(stream: EventStream) -> EventStream:
@@ -152,13 +165,18 @@ def _similar_files(path: Path) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else " Check the path."
 
 
-def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles) -> EventStream:
-    """Note the columns that were not used."""
+def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, *, unasked: bool) -> EventStream:
+    """Note the columns that were not used; where there are no features, say how to use them."""
     used = set(roles.positions)
     ignored = [name for i, name in enumerate(opened.names) if i not in used and name]
     if not ignored:
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {len(ignored)} column(s): {shown}."
-    log.info(notice)
+    if unasked:
+        listed = ",".join(ignored[:10])
+        notice += f" To use them as features: --features {listed} (features={ignored[:10]!r})."
+        log.warning(notice)
+    else:
+        log.info(notice)
     return replace(stream, notices=(*stream.notices, notice))

@@ -114,7 +114,7 @@ def _open(text: TextFile, names: Sequence[str], *, has_header: bool = True) -> O
 
 def _load(text: TextFile, roles: Roles) -> pa.Table:
     """Read ids, times and labels as they are written, so that nothing is lost before it is validated."""
-    ids, others = (roles.src, roles.dst), (roles.t, roles.label)
+    ids, others = (roles.src, roles.dst), (roles.t, roles.label, *(roles.features if roles.raw else ()))
     types = {i: pa.string() if i in (*ids, *others) else pa.float64() for i in roles.positions}
     table = text.read(roles.positions, types)
     columns = []

@@ -1,0 +1,122 @@
+"""Numbers, categories and missing values are read alike from every kind of file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.event_files import rejection
+
+from contig.data.feature_columns import FeatureColumn
+from contig.data.readers import read_events
+
+NAN = float("nan")
+CSV = """who,what,when,price,kind,express,spare
+ann,tea,3,2.5,hot,true,7
+bob,tea,5,,hot,false,7
+ann,ice,9, 1e3 ,cold,,7
+cid,tea,9,-4,NA,true,7
+"""
+EXPECTED = [[2.5, 1, 1], [NAN, 1, 0], [1000, 0, NAN], [-4, NAN, 1]]
+COLUMNS = {"src": "who", "dst": "what", "t": "when"}
+NAMED = ("price", "kind", "express")
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    path = tmp_path / "visits.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_text_files_hold_numbers_categories_and_missing_values(csv: Path) -> None:
+    stream = read_events(csv, **COLUMNS, features=NAMED)
+    np.testing.assert_array_equal(stream.edge_features, np.array(EXPECTED, dtype=np.float32))
+    kinds = [FeatureColumn("price"), FeatureColumn("kind", ("cold", "hot"))]
+    assert stream.edge_columns == (*kinds, FeatureColumn("express", ("false", "true")))
+
+
+def test_tables_hold_the_same(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "who": ["ann", "bob", "ann", "cid"],
+            "what": ["tea", "tea", "ice", "tea"],
+            "when": [3, 5, 9, 9],
+            "price": pa.array([2.5, None, 1000, -4]),
+            "kind": pa.array(["hot", "hot", "cold", None]).dictionary_encode(),
+            "express": pa.array([True, False, None, True]),
+        }
+    )
+    path = tmp_path / "visits.parquet"
+    pq.write_table(table, path)
+    for source in (table, path):
+        stream = read_events(source, **COLUMNS, features=NAMED)
+        np.testing.assert_array_equal(stream.edge_features, np.array(EXPECTED, dtype=np.float32))
+        assert stream.edge_columns[2] == FeatureColumn("express")  # booleans are numbers
+
+
+def test_all_means_every_other_column(csv: Path) -> None:
+    stream = read_events(csv, **COLUMNS, features=True)
+    assert [column.name for column in stream.edge_columns] == [*NAMED, "spare"]
+
+
+def test_unused_columns_are_named_with_the_option_that_uses_them(csv: Path, caplog) -> None:
+    stream = read_events(csv, **COLUMNS)
+    assert stream.edge_features is None
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert "--features price,kind,express,spare" in record.message
+    assert "features=['price', 'kind', 'express', 'spare']" in record.message
+    caplog.clear()
+    read_events(csv, **COLUMNS, features=False)
+    assert all(record.levelname != "WARNING" for record in caplog.records)
+
+
+def test_raw_features_must_be_complete_numbers(csv: Path) -> None:
+    assert "the feature is missing" in rejection(csv, **COLUMNS, features=["price"], preprocess=False)
+    assert "is not a number" in rejection(csv, **COLUMNS, features=["kind"], preprocess=False)
+    stream = read_events(csv, **COLUMNS, features=["spare"], preprocess=False)
+    assert stream.edge_columns == ()
+    assert stream.edge_features.tolist() == [[7], [7], [7], [7]]
+
+
+def test_one_wrong_number_is_not_a_category(tmp_path: Path) -> None:
+    rows = [f"u{i},v,{i},{i / 2 if i != 13 else 'l3.5'}\n" for i in range(30)]
+    path = tmp_path / "typo.csv"
+    path.write_text("src,dst,t,price\n" + "".join(rows))
+    message = rejection(path, features=["price"])
+    assert "line 15, column 'price': 'l3.5' is not a number, but most values" in message
+
+
+def test_what_is_beyond_float32_is_refused() -> None:
+    table = pa.table({"src": [1, 2], "dst": [3, 4], "t": [0, 1], "size": [1.0, 1e300]})
+    assert "1e+300 is not a finite float32" in rejection(table, features=["size"])
+
+
+def test_vectors_are_taken_as_they_are_unless_asked() -> None:
+    table = pa.table({"src": [1, 2], "dst": [3, 4], "t": [0, 1], "features": [[1.0, 2.0], [3.0, 4.0]]})
+    assert read_events(table).edge_columns == ()
+    assert read_events(table, preprocess=True).edge_columns == (FeatureColumn("f0"), FeatureColumn("f1"))
+
+
+def test_exported_columns_are_those_of_the_file(csv: Path) -> None:
+    stream = read_events(csv, **COLUMNS, features=NAMED)
+    table = stream.to_arrow()
+    assert table["kind"].to_pylist() == ["hot", "hot", "cold", None]
+    assert table["price"].to_pylist() == [2.5, None, 1000, -4]
+    assert read_events(table, features=NAMED, bipartite=True).equals(stream)
+
+
+def test_fingerprints_know_categories_and_whether_features_are_encoded(csv: Path, tmp_path: Path) -> None:
+    raw = read_events(csv, **COLUMNS, features=["spare"])
+    assert (
+        raw.fingerprint() != read_events(csv, **COLUMNS, features=["spare"], preprocess=False).fingerprint()
+    )
+    other = tmp_path / "other.csv"
+    other.write_text(CSV.replace("hot", "warm"))
+    one, two = (read_events(path, **COLUMNS, features=["kind"]) for path in (csv, other))
+    assert one.fingerprint() != two.fingerprint()
+    assert not one.equals(two)
