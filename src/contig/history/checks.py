@@ -11,6 +11,8 @@ from torch import Tensor
 
 from contig.errors import DataError
 from contig.history.columns import EventColumns
+from contig.kernels.lookup import last_times
+from contig.kernels.segments import Segments
 
 MAX_NODE = 2**31 - 2  # entries store nodes as int32
 
@@ -56,6 +58,17 @@ def check_appended(
     _check_features(events.columns.get("features"), features, len(t))
     rows = {"src": src, "dst": dst, "t": times}
     return rows if features is None else rows | {"features": features}
+
+
+def check_order_of_nodes(segments: Segments, src: Tensor, dst: Tensor, happened: Tensor) -> None:
+    """Raise ``DataError`` if an event happened before an earlier one of the same node."""
+    node, order = torch.stack([src, dst], dim=1).flatten().sort(stable=True)
+    time = happened.repeat_interleave(2)[order]
+    last, known = last_times(segments, node)
+    first = torch.cat([torch.ones_like(known[:1]), node.diff() != 0])
+    before = torch.where(first, torch.where(known, last, time), time.roll(1))
+    if bool((time < before).any()):
+        raise DataError("append: an event happened before another one of its nodes; mark it as late.")
 
 
 def _check_nodes(src: Tensor, dst: Tensor) -> None:

@@ -7,7 +7,11 @@ from torch import Tensor
 
 
 class EventColumns:
-    """The columns ``src``, ``dst``, ``t`` and, if events have any, ``features``; they grow at the end."""
+    """The columns ``src``, ``dst``, ``t`` and, if events have any, ``features``; they grow at the end.
+
+    ``t`` ascends. Where an event was appended after later ones, ``t`` is its clock, the latest time so far,
+    and ``happened`` has its own time.
+    """
 
     def __init__(self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None) -> None:
         self.columns: dict[str, Tensor] = {"src": src, "dst": dst, "t": t}
@@ -18,14 +22,22 @@ class EventColumns:
     def __getitem__(self, name: str) -> Tensor:
         return self.columns[name][: self.count]
 
+    @property
+    def happened(self) -> Tensor:
+        """The events' own times."""
+        return self.columns.get("happened", self.columns["t"])[: self.count]
+
     def count_before(self, times: Tensor) -> Tensor:
         """Return how many events there are strictly before each time."""
         t = self["t"]
         return torch.searchsorted(t, comparable_times(times, t.dtype).contiguous())
 
     def append(self, **rows: Tensor) -> None:
-        """Add rows to every column, in amortized O(1) each."""
+        """Add rows to every column, in amortized O(1) each; ``happened`` only where it differs from ``t``."""
         added = len(rows["t"])
+        if "happened" in rows and "happened" not in self.columns:
+            self.columns["happened"] = self.columns["t"].clone()
+        rows.setdefault("happened", rows["t"])
         for name, column in self.columns.items():
             if self.count + added > len(column):
                 longer = column.new_empty((max(2 * len(column), self.count + added), *column.shape[1:]))

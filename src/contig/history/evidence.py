@@ -56,13 +56,13 @@ class Evidence:
         _check(history, spec)
         self.spec = spec
         at = history.event_indices()
-        self.events = _indexed(_event_keys(history, at, spec), spec.decay_times, history.device)
+        self.events = _indexed(event_keys(history, at, spec), spec.decay_times, history.device)
         self.transitions = _indexed(_transition_keys(history, at, spec), (), history.device)
 
     def append(self, history: History, at: Tensor) -> None:
         """Count events that were appended to the history, by position."""
         _check(history, self.spec)
-        events, transitions = _event_keys(history, at, self.spec), _transition_keys(history, at, self.spec)
+        events, transitions = event_keys(history, at, self.spec), _transition_keys(history, at, self.spec)
         self.events.append(*events)
         self.transitions.append(*transitions)
 
@@ -101,9 +101,9 @@ def _key(kind: int, a: Tensor, b: Tensor) -> Tensor:
     return (a << (NODE_BITS + KIND_BITS)) | (b << KIND_BITS) | kind
 
 
-def _event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
+def event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
     """Return the keys and times that these events add, in stream order; -1 adds nothing."""
-    src, dst, t = (history.events[name][at] for name in ("src", "dst", "t"))
+    src, dst, t = history.events["src"][at], history.events["dst"][at], history.events.happened[at]
     columns = [meeting(src, dst)]
     if spec.nodes:  # an event of a node with itself is one event
         columns += [node(src), torch.where(src != dst, node(dst), -1), incoming(dst)]
@@ -111,7 +111,7 @@ def _event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tenso
 
 
 def _transition_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
-    src, dst, t = (history.events[name][at] for name in ("src", "dst", "t"))
+    src, dst, t = history.events["src"][at], history.events["dst"][at], history.events.happened[at]
     columns = []
     before_dst = partners_back(history.segments, src, at, spec.steps)  # in the sequence of the source
     before_src = partners_back(history.segments, dst, at, spec.steps)

@@ -19,10 +19,11 @@ from contig.data.events import EventStream, check_stream
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import as_path
 from contig.history import storage
-from contig.history.checks import check_appended, check_queries, checked_positions
+from contig.history.checks import check_appended, check_order_of_nodes, check_queries, checked_positions
 from contig.history.columns import EventColumns, comparable_times
 from contig.history.evidence import Evidence, EvidenceSpec
 from contig.history.integrity import check_saved
+from contig.history.late import insert_event
 from contig.kernels.lookup import Neighbors, count_before, latest_before, sample_before
 from contig.kernels.pinned_memory import pinned_copy
 from contig.kernels.placement import place
@@ -182,8 +183,21 @@ class History:
 
     # -- updates ---------------------------------------------------------------------------------
 
-    def append(self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None = None) -> None:
+    def append(
+        self,
+        src: Tensor,
+        dst: Tensor,
+        t: Tensor,
+        features: Tensor | None = None,
+        *,
+        happened: Tensor | None = None,
+        late: Tensor | None = None,
+    ) -> None:
         """Add events in stream order; unknown nodes are added too.
+
+        ``happened`` are the events' own times where they arrive out of order: then ``t`` is the clock of the
+        stream, which ascends. An event that happened before another one of its nodes must be marked as
+        ``late``; it is inserted at its place, which takes longer.
 
         Invalid events (times that decrease, say) raise ``DataError`` and leave the history unchanged.
         """
@@ -192,15 +206,22 @@ class History:
         rows = check_appended(self.events, src, dst, t, features)
         if not len(t):
             return
+        in_order = torch.ones_like(t, dtype=torch.bool) if late is None else ~late
+        if happened is not None:
+            rows["happened"] = happened.to(rows["t"].dtype)
+            check_order_of_nodes(self.segments, src[in_order], dst[in_order], rows["happened"][in_order])
         first, end = self.num_events, self.num_events + len(t)
         if end >= MAX_INT32_EVENTS:
             self.segments.widen_events()
         self.grow(1 + int(torch.maximum(src, dst).max()))
         added = torch.arange(first, end, device=self.device)
-        place(self.segments, added, src, dst, rows["t"])
+        times = rows.get("happened", rows["t"])
+        place(self.segments, added[in_order], src[in_order], dst[in_order], times[in_order])
         self.events.append(**rows)
         for evidence in self._evidence.values():
-            evidence.append(self, added)
+            evidence.append(self, added[in_order])
+        for event in added[~in_order].tolist():
+            insert_event(self, event, list(self._evidence.values()))
 
     def grow(self, num_nodes: int) -> None:
         """Make space for nodes ``0..num_nodes``; new ones have no events."""
@@ -218,6 +239,8 @@ class History:
 
     def saved_arrays(self) -> dict[str, Tensor]:
         """Return everything that ``save`` writes, by name and without spare capacity."""
+        if "happened" in self.events.columns:
+            raise DataError("save: a history with events that arrived out of order cannot be saved.")
         columns = {f"events.{name}": self.events[name] for name in self.events.columns}
         return columns | self.segments.trimmed(self.num_nodes)
 

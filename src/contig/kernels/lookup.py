@@ -72,6 +72,16 @@ def partners_back(segments: Segments, nodes: Tensor, events: Tensor, steps: Sequ
     return torch.where(mask, _at(segments.entry_node, at), -1)
 
 
+def last_times(segments: Segments, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the time of each node's last event, 0 if there is none, and whether there is one."""
+    known = (nodes >= 0) & (nodes < len(segments.start))
+    safe = torch.where(known, nodes, 0)
+    length = torch.where(known, _at(segments.length, safe), 0)
+    at = torch.where(length > 0, _at(segments.start, safe) + length - 1, 0)
+    times = segments.entry_time.new_zeros(len(nodes)) if not segments.used else segments.entry_time[at]
+    return torch.where(length > 0, times, 0), length > 0
+
+
 def _latest_before(segments: Segments, nodes: Tensor, times: Tensor, k: int) -> Neighbors:
     start, count = _bisect(segments, nodes, times)
     back = torch.arange(1, k + 1, device=nodes.device)

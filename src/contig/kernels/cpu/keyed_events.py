@@ -58,6 +58,19 @@ def write(keyed: KeyedEvents, keys: Tensor, times: Tensor) -> None:
     _write(*keyed.as_numpy(), keys.contiguous().numpy(), times.contiguous().numpy())
 
 
+def count_decayed(keyed: KeyedEvents, start: int, first: int, length: int) -> None:
+    """Compute the decayed counts of a segment again, from its entry ``first`` on."""
+    _count_decayed(*keyed.as_numpy()[1:], start, first, length)
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _count_decayed(
+    entry_time: Array, entry_decayed: Array, decay_times: Array, start: int, first: int, length: int
+) -> None:
+    for n in range(first, length):
+        _put(entry_time, entry_decayed, decay_times, start, n, entry_time[start + n])
+
+
 @_compile  # type: ignore[untyped-decorator]
 def _slot(table: Array, key: int) -> int:
     """Return the slot of a key, or the free slot where it belongs."""
