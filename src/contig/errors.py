@@ -22,6 +22,18 @@ class DiskError(ContigError, OSError):
     """A file cannot be written or read: a full disk, a missing permission."""
 
 
+class StorageFullError(DiskError):
+    """There is no space left for events; nothing of the request was stored."""
+
+
+class DamagedLogError(ContigError):
+    """The event log of a live folder is damaged; the message says what to do."""
+
+
+class UnknownNodeError(DataError):
+    """No event has named the node."""
+
+
 class RunError(ContigError):
     """A run folder is missing, incomplete or does not support the request."""
 

@@ -1,0 +1,160 @@
+"""Events as a client sends them, checked against the run that takes them in."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from contig.data.clock import LATEST, TimeSpan
+from contig.data.columns import Array, Column, is_text, row_place
+from contig.data.ids import TextIds, distinct_ids
+from contig.data.validation import (
+    check_lengths,
+    feature_matrix,
+    is_number,
+    validate_features,
+    validate_ids,
+    validate_times,
+)
+from contig.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ORIGIN = "events"
+COLUMNS = ("src", "dst", "t", "features")
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Events in columns: the user's ids, times as in the run's events or dates, and its features, if any."""
+
+    src: ArrayLike
+    dst: ArrayLike
+    t: ArrayLike
+    features: ArrayLike | None = None
+
+
+@dataclass(frozen=True)
+class StreamTraits:
+    """What new events have in common with those of the run."""
+
+    numeric_ids: bool
+    time: TimeSpan
+    edge_width: int
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedEvents:
+    """Valid events in time order; ``row`` is the place of each in the client's batch."""
+
+    src: list[int | str]
+    dst: list[int | str]
+    t: Array  # [events] int64 or float64, as in the run
+    features: NDArray[np.float32] | None
+    row: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def digest(self) -> int:
+        """Return a checksum of the events, to recognize a batch that is sent again."""
+        content = zlib.crc32(json.dumps([self.src, self.dst]).encode())
+        content = zlib.crc32(self.t.tobytes(), content)
+        return content if self.features is None else zlib.crc32(self.features.tobytes(), content)
+
+
+def checked(events: Events | pa.Table, traits: StreamTraits, max_batch: int) -> CheckedEvents:
+    """Check a batch and sort it by time, stably; raise ``DataError`` if any value is invalid."""
+    columns, features = _columns(events)
+    lengths = {name: len(column) for name, column in columns.items()}
+    check_lengths(lengths if features is None else {**lengths, "features": len(features)}, ORIGIN)
+    if len(columns["t"]) > max_batch:
+        raise DataError(f"{len(columns['t']):,} events are too many for one batch; send up to {max_batch:,}.")
+    src, dst = (_labels(columns[name], traits.numeric_ids) for name in ("src", "dst"))
+    t, features = _times(columns["t"], traits.time), _fitting(features, traits.edge_width)
+    order = np.argsort(t, kind="stable")
+    rows = order.tolist()
+    ordered = None if features is None else features[order]
+    return CheckedEvents([src[i] for i in rows], [dst[i] for i in rows], t[order], ordered, order)
+
+
+def _columns(events: Any) -> tuple[dict[str, Column], NDArray[np.float32] | None]:
+    if isinstance(events, Events):
+        columns = {name: Column.of(getattr(events, name), name, ORIGIN) for name in ("src", "dst", "t")}
+        given = events.features
+        return columns, None if given is None else feature_matrix(given, ORIGIN, "features")
+    names = getattr(events, "column_names", None)
+    if names is None:
+        raise DataError(f"Expected Events or an Arrow table, got a {type(events).__name__}.")
+    if missing := [name for name in COLUMNS[:3] if name not in names]:
+        raise DataError(f"{ORIGIN}: there is no column {missing[0]!r}; events need src, dst and t.")
+    columns = {
+        name: Column(name, events.column(name), ORIGIN, row_place(ORIGIN))
+        for name in COLUMNS
+        if name in names
+    }
+    features = columns.pop("features", None)
+    return columns, None if features is None or not len(features) else validate_features([features])
+
+
+def _labels(column: Column, numeric: bool) -> list[int | str]:
+    """Return ids in the type of the run's."""
+    ids = validate_ids(column)
+    if numeric and isinstance(ids, TextIds):
+        raise DataError(
+            f"{ORIGIN}: the ids of this run are whole numbers, but column {column.name!r} holds text such as "
+            f"{ids.labels[0].as_py()!r}."
+        )
+    labels, codes = distinct_ids(ids)
+    names = labels if numeric else [str(label) for label in labels]
+    return [names[code] for code in codes.tolist()]
+
+
+def _times(column: Column, time: TimeSpan) -> Array:
+    """Return times in the unit and type of the run's events."""
+    dates = _are_dates(column)
+    t = validate_times(column)
+    if dates:
+        t = _from_seconds(t, time)
+    if time.type.startswith("float"):
+        return t.astype(np.float64)
+    for bad, problem in (
+        (np.floor(t) != t, "is not a whole number, as the times of this run are."),
+        (np.abs(t) >= LATEST, f"is not below {LATEST:,}; is the unit right?"),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise column.error(row, problem, t[row].item())
+    return t.astype(np.int64)
+
+
+def _are_dates(column: Column) -> bool:
+    kind = str(column.values.type)
+    if kind.startswith(("timestamp", "date")):
+        return True
+    first = next((value for value in column.values.to_pylist() if value is not None), None)
+    return is_text(column.values.type) and isinstance(first, str) and not is_number(first.strip())
+
+
+def _from_seconds(t: Array, time: TimeSpan) -> Array:
+    if time.unix is None:
+        raise DataError(
+            f"{ORIGIN}: the times of this run go from {time.first:,} to {time.last:,} and do not look like "
+            "dates; send numbers."
+        )
+    ticks = t * int(time.per_second)
+    return np.rint(ticks) if time.per_second > 1 else ticks
+
+
+def _fitting(features: NDArray[np.float32] | None, width: int) -> NDArray[np.float32] | None:
+    """Return the features that the run has; those of a run without any are ignored."""
+    found = 0 if features is None else features.shape[1]
+    if width and found != width:
+        raise DataError(f"{ORIGIN}: the events have {found} features, those of the run {width}.")
+    return features if width else None

@@ -1,0 +1,220 @@
+"""The history and the node state of a live engine: many readers, one writer.
+
+The state is that of the whole stream, observed in batches of the run's size that are counted from its first
+event, as evaluation observes them (``contig.streaming.batches``). ``state`` has observed the complete ones.
+The events after them are observed on top when a query needs them, and undone before the next events.
+
+Events may arrive after later events of other nodes. The clock of the stream, the latest time so far, is then
+the time at which states observe them; neighbors and counts see them at their own times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contig.data.columns import Array
+from contig.errors import RunError
+from contig.history import History
+from contig.live.records import BatchRecord
+from contig.models import Model, NodeState
+from contig.models.state import SavedRows
+from contig.streaming.batches import StreamBatches, observe_events, observe_reversibly
+from contig.streaming.playback import Cursor, Playback
+from contig.streaming.sharing import ReadWriteLock
+from contig.tasks.recommend import AsOf
+
+ATTEMPTS = 3  # to find the state that a reader needs before it reads alone
+
+
+class View(NamedTuple):
+    """What a query reads: a state and its reference time, and the number of events that the answer knows."""
+
+    state: NodeState
+    as_of: Tensor
+    events: int
+
+
+class Wanted(NamedTuple):
+    """The state that a query needs: after this many events, and its reference time."""
+
+    events: int
+    as_of: Tensor
+
+
+class LiveGraph:
+    """A model's history and state as events arrive."""
+
+    def __init__(
+        self,
+        model: Model,
+        history: History,
+        batch_size: int,
+        as_of: AsOf,
+        *,
+        state: NodeState | None = None,
+        complete: int = 0,
+    ) -> None:
+        self.model, self.history, self.as_of = model, history, as_of
+        self.batches = StreamBatches(history, batch_size)
+        self.past = Playback(model, self.batches)
+        self.lock = ReadWriteLock()
+        self.state = model.new_state(history.num_nodes) if state is None else state
+        self.state.grow(history.num_nodes)
+        self.complete = complete  # batches that ``state`` has observed
+        self._tip: SavedRows | None = None  # undoes what was observed beyond them
+        self._failed = False
+
+    # -- reading -----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def view(self, at: Tensor) -> Iterator[View]:
+        """Keep everything as it is while the caller reads, and yield the state for a time."""
+        for _ in range(ATTEMPTS):
+            with self.lock.reading():
+                self._check()
+                wanted = self._wanted(at)
+                if wanted.events < self._base:
+                    with self.past.at(self._just_before_event(wanted.events)) as state:
+                        yield View(state, wanted.as_of, self.events_before(at))
+                    return
+                if wanted.events == self.state.position:
+                    yield View(self.state, wanted.as_of, self.events_before(at))
+                    return
+            with self.lock.writing():
+                self._check()
+                self._move_tip(self._wanted(at).events)
+        with self.lock.writing():  # others keep asking for different times
+            self._check()
+            wanted = self._wanted(at)
+            self._move_tip(wanted.events)
+            yield View(self.state, wanted.as_of, self.events_before(at))
+
+    def events_before(self, at: Tensor) -> int:
+        """Return how many events the clock puts strictly before a time."""
+        return int(self.history.events.count_before(at.reshape(1)))
+
+    def now(self) -> Tensor:
+        """Return a time just after the last event."""
+        last = self.history.events["t"][-1]
+        return torch.nextafter(last, last.new_tensor(torch.inf)) if last.is_floating_point() else last + 1
+
+    @property
+    def _base(self) -> int:
+        return self.state.position if self._tip is None else self._tip.position
+
+    def _wanted(self, at: Tensor) -> Wanted:
+        """Return the state to read at a time, as evaluation would for an event of that time."""
+        count = self.batches.num_events
+        t = self.history.events["t"]
+        starts_batch = count % self.batches.batch_size == 0 and bool(at >= t[-1])
+        if self.as_of == "event" or not count or starts_batch:
+            return Wanted(self.events_before(at), at)
+        begun = self._batch_start(self.complete)
+        if bool(at >= begun):
+            return Wanted(self._base, begun)
+        starts = self.batches.start_times
+        number = int(torch.searchsorted(starts, at.to(starts.dtype).reshape(1), right=True)) - 1
+        begun = starts[max(0, number)]
+        return Wanted(self.events_before(begun), begun)
+
+    def _batch_start(self, number: int) -> Tensor:
+        """Return the time of the first event of a batch."""
+        event = int(self.batches.positions(np.array([number * self.batches.batch_size]))[0])
+        return self.history.events["t"][event]
+
+    def _just_before_event(self, events: int) -> Tensor:
+        """Return a time that has exactly this many events before it."""
+        return self.history.events["t"][events]
+
+    def _move_tip(self, events: int) -> None:
+        if self.state.position == events or events < self._base:
+            return
+        with self._all_or_nothing():
+            self._undo_tip()
+            if events > self.state.position:
+                self._tip = observe_reversibly(self.model, self.state, self.batches, events)
+
+    def _undo_tip(self) -> None:
+        if self._tip is not None:
+            self.state.restore_rows(self._tip)
+            self._tip = None
+
+    # -- writing -----------------------------------------------------------------------------------------
+
+    def append(self, record: BatchRecord) -> None:
+        """Add events and observe the batches that they complete; the caller holds the lock for writing."""
+        with self._all_or_nothing():
+            self._undo_tip()
+            self._append_events(record)
+            self.state.grow(self.history.num_nodes)
+            self._observe_complete()
+
+    def load_events(self, record: BatchRecord) -> None:
+        """Add events that the state of a snapshot knows, as far as it has observed them."""
+        self._append_events(record)
+        self.state.grow(self.history.num_nodes)
+
+    def catch_up(self) -> None:
+        """Observe all complete batches."""
+        with self._all_or_nothing():
+            cursor = Cursor(self.model, self.batches, self.state, self.complete)
+            cursor.advance(self.batches.complete)
+            self.complete = cursor.number
+
+    def _append_events(self, record: BatchRecord) -> None:
+        t = self._column(record.t)
+        last = self.history.events["t"][-1:]
+        clock = torch.cummax(torch.cat([last, t]), 0).values[len(last) :]
+        features = None if record.features is None else self._column(record.features)
+        self.history.append(
+            self._column(record.src),
+            self._column(record.dst),
+            clock,
+            features,
+            happened=None if torch.equal(clock, t) else t,
+            late=self._column(record.late) if record.late.any() else None,
+        )
+        if record.late.any():
+            first = self.history.num_events - len(record)
+            late = np.concatenate([self.batches.late, first + np.flatnonzero(record.late)])
+            self.batches = self.past.batches = StreamBatches(self.history, self.batches.batch_size, late)
+
+    def _observe_complete(self) -> None:
+        number = self.batches.complete
+        for end in self.batches.ends(self.complete, number):
+            observe_events(self.model, self.state, self.batches, end)
+        self.complete = number
+
+    def _column(self, array: Array) -> Tensor:
+        return torch.from_numpy(np.array(array)).to(self.history.device)
+
+    # -- saving ------------------------------------------------------------------------------------------
+
+    def base_rows(self) -> dict[str, Tensor]:
+        """Return a copy of the state after the complete batches; call it while holding the lock."""
+        rows = {name: rows.to("cpu", copy=True) for name, rows in self.state.rows.items()}
+        if self._tip is not None:
+            for name, saved in self._tip.rows.items():
+                rows[name][self._tip.nodes.cpu()] = saved.cpu()
+        return rows
+
+    @property
+    def base_position(self) -> int:
+        """The number of events that the complete batches have observed."""
+        return self._base
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        self._failed = True
+        yield
+        self._failed = False
+
+    def _check(self) -> None:
+        if self._failed:
+            raise RunError("The engine failed while it applied events; open its folder again.")

@@ -1,0 +1,44 @@
+"""The trained run of a live folder: a copy, so that later trainings and updates do not change it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from contig.errors import RunError
+from contig.files import sha256
+from contig.runs.folder import RunFolder
+
+FOLDER = "run"
+LEFT_OUT = ("checkpoint.pt", "best.pt", "evaluations", "tensorboard", "curve.png", ".lock")
+
+
+def fingerprint(run: Path) -> str:
+    """Return a checksum of what a run answers from."""
+    names = ("config.json", "serving.pt", "observed.pt")
+    return "-".join(sha256(run / name)[:16] if (run / name).exists() else "none" for name in names)
+
+
+def copy_run(run: Path, folder: Path) -> None:
+    """Copy a finished run into a live folder; files are shared with the original where the disk allows it.
+
+    A run's files are replaced, never written to, so a shared one keeps its content.
+    """
+    source = RunFolder(run)
+    source.manifest()  # says so if this is not a run
+    if not (source.is_finished and source.has("serving.pt")):
+        raise RunError(f"{run} is still in training; to continue it: contig resume {run}")
+    draft = folder / f".{FOLDER}"
+    shutil.rmtree(draft, ignore_errors=True)
+    with source.locked():
+        shutil.copytree(run, draft, ignore=shutil.ignore_patterns(*LEFT_OUT), copy_function=_link_or_copy)
+    draft.replace(folder / FOLDER)
+
+
+def _link_or_copy(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+    return target
