@@ -77,7 +77,7 @@ def unreadable(path: Path, reading: contig.ReadOptions) -> None:
         (lambda: contig.register_reader(3, unreadable), "3 cannot name a format"),
         (lambda: contig.option(0, "width", low=1), "default=0 must be at least 1"),
         (lambda: contig.chronological_split(3), "stream=3: expected an EventStream"),
-        (lambda: contig.chronological_split(STREAM, val="x"), "val='x' must be a number"),
+        (lambda: contig.chronological_split(STREAM, "x"), "split='x': expected the shares"),
         (lambda: contig.chronological_split(STREAM, holdout=3), "Unknown holdout '3'"),
         (lambda: contig.synthetic(60, span="x"), "span='x' must be a finite number"),
         (lambda: contig.History.from_stream(3), "stream=3: expected an EventStream"),

@@ -234,7 +234,7 @@ def test_a_task_brings_its_options_and_its_table(heuristic: Path) -> None:
     assert "The task 'lost' cannot be loaded" in help.err
     answer = Answer("evaluate", heuristic, "--task", "share", "--power", 2)
     assert "model share" in answer.words
-    assert f"recency {0.15**2:.3f} of all events batch size 200, holdout tgn" in answer.words
+    assert f"recency {0.15**2:.3f} of all events batch size 200, holdout none" in answer.words
     refused = Answer("evaluate", heuristic, "--power", 2).refusal
     assert "Unknown option 'power'" in refused
     assert "options of the task link" in refused

@@ -55,7 +55,7 @@ def test_a_model_without_options() -> None:
 def test_a_heuristic_has_no_options_of_training() -> None:
     assert "lr" in {one["name"] for one in Answer("models", "tgn", "--json").json["training"]}
     found = {one["name"] for one in Answer("models", "edgebank", "--json").json["training"]}
-    assert found == {"batch_size", "holdout", "split_seed"}
+    assert found == {"batch_size", "final", "holdout", "split", "split_seed"}
     assert "learning rate" not in Answer("models", "edgebank").words
 
 

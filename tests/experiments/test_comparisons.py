@@ -19,7 +19,8 @@ from contig.experiments.jobs import Failure, Job
 def stream() -> EventStream:
     """40 events, one every 3 days: the test lasts 15 days."""
     days = np.arange(0, 120, 3) * 86_400
-    return EventStream.from_arrays([k % 5 for k in range(40)], [7 + k % 3 for k in range(40)], days)
+    events = EventStream.from_arrays([k % 5 for k in range(40)], [7 + k % 3 for k in range(40)], days)
+    return replace(events, benchmark=True)
 
 
 def compared(folder: Path, models: str, seeds: int, at_once: int = 1, failing: str = "") -> Comparison:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from contig.data.events import EventStream
@@ -15,9 +17,10 @@ HEURISTICS = ["edgebank", "popularity", "recency", "transition"]
 
 def small_stream() -> EventStream:
     """40 events, one every 3 seconds: the last six are the test."""
-    return EventStream.from_arrays(
+    stream = EventStream.from_arrays(
         [k % 5 for k in range(40)], [7 + k % 3 for k in range(40)], range(0, 120, 3)
     )
+    return replace(stream, benchmark=True)
 
 
 def settings_of(settings: dict[str, str], *models: str) -> dict[tuple[str, str], dict[str, object]]:

@@ -95,7 +95,8 @@ def test_ranks_depend_on_the_batch_size(run: Run) -> None:
 
 @pytest.mark.parametrize("heuristic", ["edgebank", "popularity", "recency"])
 def test_heuristics_are_measured_like_models(heuristic: str, run: Run, tmp_path: Path) -> None:
-    one = fit(run.stream, heuristic, out=tmp_path / heuristic, show=False, batch_size=TINY["batch_size"])
+    protocol = {"batch_size": TINY["batch_size"], "holdout": "tgn"}
+    one = fit(run.stream, heuristic, out=tmp_path / heuristic, show=False, **protocol)
     found, model = one.evaluate("recommend"), run.evaluate("recommend")
     assert found.facts.model == heuristic
     assert found.result.protocol == model.result.protocol

@@ -23,7 +23,7 @@ def finish(job: Job, ap: float = 0.9, *, inductive: bool = True, **changes: Any)
     learns = model_class(job.recipe.model).learns
     metrics = RunMetrics(
         facts=facts(job),
-        result=_link_result(config, ap, inductive),
+        result=_link_result(ap, inductive),
         parameters=1234 if learns else 0,
         peak_memory=PeakMemory(bytes=300_000_000, of="the whole process"),
         best_epoch=2,
@@ -62,12 +62,12 @@ def epoch(number: int, seconds: float, events: int = 10_000) -> Epoch:
     )
 
 
-def _link_result(config: RunConfig, ap: float, inductive: bool) -> LinkResult:
+def _link_result(ap: float, inductive: bool) -> LinkResult:
     found = LinkMetrics(ap=ap, auc=ap - 0.1, ap_overall=ap + 0.01, auc_overall=ap - 0.2, events=7)
     empty = LinkMetrics(events=0)
     protocol = LinkProtocol.of(
         "link",
-        config.train.holdout,
+        "tgn",
         inductive=True,
         negatives="random",
         metrics="over batches",

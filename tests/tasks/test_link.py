@@ -32,7 +32,7 @@ def slow_selections(
         chosen[("old_old", "new_old", "new_new")[new]].append(row)
         if new:
             chosen["inductive"].append(row)
-        if holdout == "tgn" or not new:
+        if holdout != "paper" or not new:
             chosen["transductive"].append(row)
     return chosen
 

@@ -37,9 +37,23 @@ def test_the_hidden_events_are_counted(stream: EventStream) -> None:
     new, first_val = session.data.split.new_nodes, int(session.data.split.val[0])
     hidden = sum(bool(new[stream.src[i]] or new[stream.dst[i]]) for i in range(first_val))
     assert 0 < hidden < first_val
+    parts = (
+        f"training on {first_val - hidden} events, validation on 64, test on 48 (70/15/15 by time quantile)"
+    )
     hint = next(iter(before_training(session)))
-    assert hint.startswith(f"holdout=tgn hides {hidden} of {first_val} training events")
-    assert not any("hides" in line for line in before_training(new_session(stream, holdout="paper")))
+    assert hint.startswith(f"{parts}; holdout=tgn hides {hidden} of {first_val} training events")
+    for holdout in ("paper", "none"):
+        hint, *others = before_training(new_session(stream, holdout=holdout))
+        assert hint.endswith("no node is hidden from training")
+        assert not any("hides" in line for line in others)
+
+
+def test_a_final_training_holds_nothing_back(stream: EventStream) -> None:
+    session = new_session(stream, final=True, epochs=1)
+    assert next(iter(before_training(session))) == (
+        "training on all 400 events; none is held back for validation and test"
+    )
+    assert list(after_training(session)) == []
 
 
 @pytest.mark.parametrize(
@@ -53,7 +67,7 @@ def test_the_hidden_events_are_counted(stream: EventStream) -> None:
     ],
 )
 def test_an_epoch_of_few_steps(events: int, size: int, hint: str | None) -> None:
-    lines = list(before_training(new_session(long_stream(events), batch_size=size, holdout="paper")))
+    lines = list(before_training(new_session(long_stream(events), batch_size=size)))[1:]
     assert [line.replace("batch_size=", "") for line in lines] == ([f"an epoch has {hint}"] if hint else [])
 
 
@@ -91,5 +105,7 @@ def test_hints_come_before_and_after_the_epochs(
     assert epoch.startswith("epoch   1  loss")
     caplog.clear()
     fit(tiny_stream(), "edgebank", out=tmp_path / "heuristic")
+    assert [record.message for record in caplog.records] == ["early hint"]
+    caplog.clear()
     fit(tiny_stream(), out=tmp_path / "silent", epochs=1, show=False, **TINY)
     assert caplog.records == []

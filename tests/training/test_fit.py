@@ -84,7 +84,9 @@ def test_a_file_trains_like_its_stream(tmp_path: Path, monkeypatch: pytest.Monke
     run = fit(path, show=False, epochs=1, **TINY)
     assert run.metrics.facts.data.origin == str(path)
     assert run.path.parent == tmp_path  # the default is a temporary folder
-    assert run.metrics.transductive == train_tiny(stream, tmp_path / "run").metrics.transductive
+    assert (
+        run.metrics.transductive == train_tiny(stream, tmp_path / "run", holdout="none").metrics.transductive
+    )
 
 
 def test_columns_of_tables_and_files(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from contig.benchmarks.steps import TrainingSteps
 from contig.benchmarks.timing import alternate
 from contig.data.events import EventStream
 from contig.data.negatives import Negatives
-from contig.data.splits import chronological_split
 from contig.history import History
 from contig.kernels.dispatch import disabled
 from contig.models import EventBatch, Model, NodeState
@@ -117,7 +116,7 @@ class Trained:
     @classmethod
     def from_run(cls, run: Run) -> Trained:
         train, device = run.config.train, run.history.device
-        split = chronological_split(run.stream, holdout=train.holdout, seed=train.split_seed)
+        split = train.split_stream(run.stream)
         state = NodeState(run.model.blank(), run.stream.num_nodes, device)
         run.folder.restore("best.pt", None, state, len(run.stream))
         size, label = train.batch_size, f"{run.config.model} ({run.path.name})"

@@ -22,13 +22,16 @@ def print_evaluation(
     task: Task[Any, R], evaluation: Evaluation[R], heuristics: Evaluations, lost: Sequence[Loss]
 ) -> None:
     """Print the result of a task, next to those of heuristics."""
+    from contig.data.splits import DEFAULT_DESCRIPTION
     from contig.models import model_label
 
-    facts, holdout = evaluation.facts, evaluation.result.protocol.holdout
+    facts, protocol = evaluation.facts, evaluation.result.protocol
     measured = (evaluation, *heuristics.values())
     table = task.table({model_label(one.facts.model): one.result for one in measured})
     tables.show(rich_table(table))
-    print_notes((*table.notes, f"batch size {facts.batch_size:,}, holdout {holdout}"))
+    print_notes((*table.notes, f"batch size {facts.batch_size:,}, holdout {protocol.holdout}"))
+    if protocol.split != DEFAULT_DESCRIPTION:
+        print_notes((f"split: {protocol.split}",))
     print_losses(model_label(facts.model), lost)
 
 

@@ -25,6 +25,15 @@ app = typer.Typer()
 Epochs = Annotated[
     int | None, typer.Option("--epochs", metavar="N", help="Maximum passes over the training events.")
 ]
+SplitOption = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="A,B",
+        show_default="0.7,0.15",
+        help="Shares of training and validation, or the times at which validation and test begin.",
+    ),
+]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log the curves for TensorBoard.")]
 
 
@@ -33,6 +42,8 @@ TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log the c
     epilog=console.examples(
         ("contig train wikipedia", "into runs/wikipedia-contig-0"),
         ("contig train visits.csv --src who --time when", "a file, its columns"),
+        ("contig train a.csv --split 2024-05-01,2024-06-01", "own dates"),
+        ("contig train a.csv --final --epochs 12", "all events"),
         ("contig train mooc --set dim=64 --set lr=1e-3", "see: contig models contig"),
         ("contig train collegemsg --no-heuristics", "without baselines"),
         ("contig train --config recipe.json --epochs 5", "a recipe, changed"),
@@ -65,6 +76,10 @@ def train(
     ] = None,
     epochs: Epochs = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="The seed of the training.")] = None,
+    split: SplitOption = None,
+    final: Annotated[
+        bool, typer.Option("--final", help="Learn from every event, without validation; needs --epochs.")
+    ] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Any option of the model or of its training."),
@@ -87,9 +102,8 @@ def train(
 
     Ctrl-C loses nothing: continue with contig resume. Options given here override those of the recipe.
     """
-    file, model, chosen, reading = _with_recipe(
-        config, file, model, settings or [], reading, epochs=epochs, seed=seed
-    )
+    given = {"epochs": epochs, "seed": seed, "split": split, "final": final or None}
+    file, model, chosen, reading = _with_recipe(config, file, model, settings or [], reading, **given)
 
     from contig.models import model_class
     from contig.runs.config import RunConfig
@@ -149,7 +163,7 @@ def _with_recipe(
     model: str | None,
     settings: list[str],
     reading: ReadOptions,
-    **given: int | None,
+    **given: int | str | None,
 ) -> tuple[str, str, dict[str, Any], ReadOptions]:
     """Return data, model, settings and reading: the recipe's, unless the command line sets them."""
     from contig.experiments.recipes import read_recipes
@@ -192,6 +206,9 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
     from contig.tasks.link import LinkTask
 
     metrics = run.metrics
+    if run.config.train.final:
+        _print_final(run, json)
+        return
     others = results.measure_heuristics(run, LinkTask(), heuristics)
     lost = results.losses(run, LinkTask, metrics, others)
     if json:
@@ -210,4 +227,13 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
     console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
     if run.model.learns:
         console.out().print(f"  best epoch: {metrics.best_epoch} of {len(metrics.epochs)}")
+    console.out().print(f"  run: {console.visible(run.path)}", soft_wrap=True, markup=False)
+
+
+def _print_final(run: Run, json: bool) -> None:
+    """Report a training on every event, which leaves nothing to test on."""
+    if json:
+        console.print_json({"run": str(run.path), **run.metrics.as_dict()})
+        return
+    console.out().print(f"  learned from all {len(run.stream):,} events; none is left to test on")
     console.out().print(f"  run: {console.visible(run.path)}", soft_wrap=True, markup=False)

@@ -52,6 +52,13 @@ class TimeSpan:
         """Return ``2004-04-15 to 2004-10-26``, or the numbers if they are not dates."""
         return f"{self.describe(self.first)} to {self.describe(self.last)}"
 
+    def exact(self) -> str:
+        """Return the same as ``str``, with dates to the second."""
+        if self.unix is None:
+            return str(self)
+        first, last = (EPOCH + timedelta(seconds=t / self.per_second) for t in (self.first, self.last))
+        return f"{first:%Y-%m-%dT%H:%M:%S} to {last:%Y-%m-%dT%H:%M:%S}"
+
     def describe(self, t: Number) -> str:
         """Return a time as a date, or as a number if the times are not dates."""
         if self.unix is None:

@@ -160,6 +160,7 @@ def _load(request: _Request, reading: ReadOptions, download: bool) -> EventStrea
         stream = _load_file(dataset, reading, download)
     else:
         stream = dataset.generate(argument)
+    stream = replace(stream, benchmark=True)
     if reading.features is False:
         stream = replace(stream, edge_features=None, edge_columns=())
     if reading.node_features is not None:

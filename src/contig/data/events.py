@@ -43,6 +43,9 @@ class EventStream:
 
     ``edge_columns`` and ``node_columns`` describe features that are still as in the file, with categories and
     missing values; ``contig.fit`` encodes them by what the training part holds, and then they are empty.
+
+    ``benchmark`` is true for a dataset of the catalog: by default its training hides nodes, as published
+    figures require.
     """
 
     src: NDArray[np.int64]
@@ -56,6 +59,7 @@ class EventStream:
     notices: tuple[str, ...] = field(default=(), repr=False)
     edge_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
     node_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
+    benchmark: bool = False
 
     @classmethod
     def from_arrays(

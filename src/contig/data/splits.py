@@ -8,11 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from contig.data.cuts import DEFAULT_SPLIT, SplitLike, parse_split
 from contig.data.events import EventStream, check_stream
 from contig.errors import ConfigError, unknown
 
-Holdout = Literal["tgn", "paper"]
-HOLDOUTS: tuple[Holdout, ...] = ("tgn", "paper")
+Holdout = Literal["tgn", "paper", "none"]
+HOLDOUTS: tuple[Holdout, ...] = ("tgn", "paper", "none")
+DEFAULT_DESCRIPTION = str(parse_split(DEFAULT_SPLIT))
+EVERYTHING = "every event is a training event"
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +24,9 @@ class Split:
 
     ``train``, ``val`` and ``test`` are ascending event positions. ``new_nodes[v]`` is true
     for a node without training events. With the holdout ``tgn`` a seeded tenth of the nodes
-    is held out in addition, and ``train`` leaves out their events.
+    is held out in addition, and ``train`` leaves out their events, ``hidden_events`` of them.
+    ``paper`` and ``none`` hide nothing; they differ in which test events count (see ``Selections``).
+    ``description`` says how the stream was cut; with ``final`` every event is a training event.
     """
 
     train: NDArray[np.int64]
@@ -30,37 +35,39 @@ class Split:
     new_nodes: NDArray[np.bool_]
     holdout: Holdout
     seed: int
+    description: str = DEFAULT_DESCRIPTION
+    hidden_events: int = 0
+    final: bool = False
 
 
 def chronological_split(
     stream: EventStream,
+    split: SplitLike = DEFAULT_SPLIT,
     *,
-    val: float = 0.15,
-    test: float = 0.15,
+    final: bool = False,
     holdout: Holdout = "tgn",
     hidden: float = 0.1,
     seed: int = 2020,
 ) -> Split:
-    """Split by time quantile: training up to the first cut, test after the second.
+    """Split by time: training up to the first cut, test after the second.
 
-    Events at the time of a cut fall before it, so that equal times are never separated. ``hidden`` is
-    the share of all nodes that the holdout ``tgn`` hides from training, drawn with ``seed`` from those
-    that occur after the training cut. The default seed is independent of the training seed, so that
-    runs with several seeds are evaluated on the same events.
+    ``split`` is two shares of the events (``"0.7,0.15"``: training and validation, the rest is the test), or
+    the two times at which validation and test begin (``"2024-05-01,2024-06-01"``), as text or as a
+    sequence. Events at equal times are never separated. ``final`` makes every event a training event.
+
+    ``hidden`` is the share of all nodes that the holdout ``tgn`` hides from training, drawn with ``seed``
+    from those that occur after the training cut. The default seed is independent of the training seed, so
+    that runs with several seeds are evaluated on the same events.
     """
     if holdout not in HOLDOUTS:
         raise ConfigError(unknown("holdout", str(holdout), HOLDOUTS))
     check_stream(stream)
-    for name, value in (("val", val), ("test", test), ("hidden", hidden)):
-        if not isinstance(value, int | float):
-            raise ConfigError(f"{name}={value!r} must be a number.")
-    if not (val >= 0 and test >= 0 and val + test < 1):
-        raise ConfigError(f"val={val} and test={test} must be fractions >= 0 that leave events for training.")
     if not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"seed={seed!r} must be a whole number of at least 0.")
-    if not 0 <= hidden <= 1:
+    if not isinstance(hidden, int | float) or not 0 <= hidden <= 1:
         raise ConfigError(f"hidden={hidden} must be a fraction of the nodes, from 0 to 1.")
-    first_val, first_test = (_first_after(stream, share) for share in (1 - val - test, 1 - test))
+    cuts = parse_split(split)
+    first_val, first_test = (len(stream), len(stream)) if final else cuts.positions(stream)
     train = np.arange(first_val)
     if holdout == "tgn":
         held_out = _hidden_nodes(stream, first_val, hidden, seed)
@@ -75,18 +82,10 @@ def chronological_split(
         new_nodes=~seen,
         holdout=holdout,
         seed=seed,
+        description=EVERYTHING if final else str(cuts),
+        hidden_events=first_val - len(train),
+        final=final,
     )
-
-
-def _first_after(stream: EventStream, share: float) -> int:
-    """Return the position of the first event after the time quantile ``share``.
-
-    The quantile may lie between two events, but which events follow it is decided by the earlier one.
-    Interpolated in float64, times in nanoseconds would lose their last digits.
-    """
-    place = round((len(stream) - 1) * share, 6)  # 0.7 * 10 may come out just below 7
-    cut = stream.t[int(place)]
-    return int(np.searchsorted(stream.t, cut, side="right"))
 
 
 def _hidden_nodes(stream: EventStream, first_val: int, share: float, seed: int) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ time, and often returns to a partner it met before.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,7 +116,7 @@ def synthetic(
     order = np.argsort(t, kind="stable")
     t = t[order]
     features = _features(look, item[order] % topics, dropping_out[order], topics, edge_features)
-    return EventStream.from_arrays(
+    stream = EventStream.from_arrays(
         layout.user[order],
         dst[order],
         t - t[0],
@@ -124,6 +125,7 @@ def synthetic(
         bipartite=bipartite,
         origin=f"synthetic:{events}",
     )
+    return replace(stream, benchmark=True)
 
 
 class _Sizes(NamedTuple):

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from contig.data.clock import TimeSpan, duration
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
+from contig.data.splits import DEFAULT_DESCRIPTION
 from contig.experiments.jobs import Failure, Job, plan
-from contig.experiments.lineups import WINDOW, lineup, span_of_test
+from contig.experiments.lineups import WINDOW, lineup
 from contig.experiments.rows import Row, collect, write_csv
 from contig.experiments.training_settings import settings_notes
 from contig.files import write_json, write_text
@@ -92,7 +93,8 @@ class Comparison:
         return f"mean ± standard deviation over {self.seeds} seeds{single}"
 
     def _window(self) -> str:
-        return duration(span_of_test(self.stream) / TimeSpan.of(self.stream.t).per_second)
+        window = next(row.recipe.settings[WINDOW] for row in self.finished if row.recipe.variant == WINDOW)
+        return duration(window / TimeSpan.of(self.stream.t).per_second)
 
     def _machine(self) -> str:
         results = [one for row in self.finished for one in row.results]
@@ -115,7 +117,8 @@ def protocol(rows: Sequence[Row]) -> str:
     sizes = sorted({row.results[0].facts.batch_size for row in rows})
     shared = rows[0].results[0].result.protocol
     batches = " or ".join(f"{size:,}" for size in sizes)
-    return f"{shared.negatives} negatives, batches of {batches}, new nodes by holdout {shared.holdout}"
+    cut = "" if shared.split == DEFAULT_DESCRIPTION else f", {shared.split}"
+    return f"{shared.negatives} negatives, batches of {batches}, new nodes by holdout {shared.holdout}{cut}"
 
 
 def save(comparisons: Sequence[Comparison], out: Path, text: str) -> Figure | None:

@@ -20,6 +20,9 @@ def run_key(recipe: Recipe, seed: int) -> str:
     Defaults do not count, so that a new option does not change the key of earlier runs.
     """
     chosen, defaults = recipe.config(seed).as_dict(), RunConfig.of(recipe.model, {}).as_dict()
+    for config in (chosen, defaults):
+        if config["train"]["holdout"] == "auto":  # recipes of a user's own data name another one
+            config["train"]["holdout"] = "tgn"
     changed = {
         part: {key: value for key, value in chosen[part].items() if value != defaults[part][key]}
         for part in ("options", "train")

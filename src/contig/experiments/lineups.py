@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
+from contig.data.cuts import DEFAULT_SPLIT, SplitLike
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import chronological_split
 from contig.errors import ConfigError, unknown
-from contig.experiments.recipes import Recipe
+from contig.experiments.recipes import Recipe, explicit_holdout
 from contig.models import model_class, model_names
 from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS, TrainOptions
@@ -50,20 +51,21 @@ def lineup(
     """
     _check_names(models, settings)
     base = Recipe(data, reading=reading or ReadOptions(), fingerprint=stream.fingerprint())
-    window = span_of_test(stream)
+    window = span_of_test(stream, settings.get("split", DEFAULT_SPLIT))
     recipes = []
     for model in models:
-        chosen = _settings_of(model, settings)
-        RunConfig.of(model, chosen)  # rejects wrong values before anything is trained
+        chosen = explicit_holdout(_settings_of(model, settings), benchmark=stream.benchmark)
+        if RunConfig.of(model, chosen).train.final:  # rejects wrong values before anything is trained
+            raise ConfigError(f"{model}: final=true leaves no events on which models could be compared.")
         recipes.append(replace(base, model=model, settings=chosen))
         if window and not model_class(model).learns and WINDOW in _options(model) - set(chosen):
             recipes.append(replace(recipes[-1], settings={**chosen, WINDOW: window}, variant=WINDOW))
     return recipes
 
 
-def span_of_test(stream: EventStream) -> float:
+def span_of_test(stream: EventStream, split: SplitLike = DEFAULT_SPLIT) -> float:
     """Return the time from the first to the last test event, in the stream's unit."""
-    test = chronological_split(stream).test
+    test = chronological_split(stream, split).test
     return float(stream.t[test[-1]] - stream.t[test[0]]) if len(test) else 0.0
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from contig.data.datasets import open_stream
+from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import unknown
 from contig.experiments.recipe_files import find_recipe_file, load_recipe_file, not_a_recipe
@@ -117,11 +118,27 @@ def _check_object(content: Any, what: str) -> dict[str, Any]:
 
 
 def identified(recipes: Iterable[Recipe]) -> list[Recipe]:
-    """Add the fingerprints of the events to recipes; one that is listed twice is returned once."""
+    """Complete recipes by what depends on their events; one that is listed twice is returned once."""
     unique = {recipe.name: recipe for recipe in recipes}.values()
     sources = dict.fromkeys((one.data, one.reading) for one in unique)
-    prints = {source: open_stream(*source).fingerprint() for source in sources}
-    return [replace(recipe, fingerprint=prints[recipe.data, recipe.reading]) for recipe in unique]
+    known = {source: _identity(open_stream(*source)) for source in sources}
+    return [
+        replace(one, fingerprint=fingerprint, settings=explicit_holdout(one.settings, benchmark=benchmark))
+        for one in unique
+        for fingerprint, benchmark in [known[one.data, one.reading]]
+    ]
+
+
+def _identity(stream: EventStream) -> tuple[str, bool]:
+    return stream.fingerprint(), stream.benchmark
+
+
+def explicit_holdout(settings: dict[str, Any], *, benchmark: bool) -> dict[str, Any]:
+    """Name the default holdout of a user's own data in its settings.
+
+    It is part of the identity of a run then, which leaves out defaults.
+    """
+    return settings if benchmark else {"holdout": "none", **settings}
 
 
 def find_recipe(folder: Path, data: str, model: str) -> Recipe | None:

@@ -31,6 +31,8 @@ class EpochResult(Protocol):
 def learning_curve(log: Sequence[EpochResult], title: str) -> Figure:
     """Draw loss and validation AP by epoch, and mark the best epoch."""
     epochs = [row.epoch for row in log]
+    if math.isnan(log[-1].val_ap):
+        return _loss_curve(log, title)
     best = max(log, key=lambda row: row.val_ap)
     facts = (f"best epoch {best.epoch} of {len(log)}", f"validation AP {100 * best.val_ap:.2f}%")
     with new_figure(10.5, 3.5, title, facts) as figure:
@@ -48,10 +50,25 @@ def learning_curve(log: Sequence[EpochResult], title: str) -> Figure:
         legend_above(precision, columns=2)
         for axes in (loss, precision):
             axes.axvline(best.epoch, color=INK, linewidth=1.0, linestyle=DASHED)
-            axes.set_xlabel("epoch")
-            axes.set_xlim(0.5, max(epochs) + 0.5)
-            axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
+            _label_epochs(axes, epochs)
     return figure
+
+
+def _loss_curve(log: Sequence[EpochResult], title: str) -> Figure:
+    """Draw the loss of a training without validation."""
+    epochs, values = [row.epoch for row in log], [row.loss for row in log]
+    with new_figure(6.0, 3.5, title, (f"{len(log)} epochs, no validation",)) as figure:
+        axes = figure.subplots()
+        _draw_epochs(axes, epochs, values, SPLIT_COLORS["training"])
+        axes.set_title("Training loss")
+        _label_epochs(axes, epochs)
+    return figure
+
+
+def _label_epochs(axes: Axes, epochs: Sequence[int]) -> None:
+    axes.set_xlabel("epoch")
+    axes.set_xlim(0.5, max(epochs) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(8, integer=True, min_n_ticks=1))
 
 
 def _draw_epochs(

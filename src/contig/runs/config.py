@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from contig.data.cuts import DEFAULT_SPLIT, parse_split, split_text
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
@@ -47,10 +48,15 @@ class RunConfig:
             if name not in ours | theirs:
                 message = unknown("option", name, ours | theirs)
                 raise ConfigError(f"{message} These are the options of {model} and of its training.")
+        if "split" in given:
+            given["split"] = split_text(given["split"])
+        train = set_options(train, {k: v for k, v in given.items() if k in ours})
+        parse_split(train.split)
+        _check_final(train, learns=kind.learns, epochs_given="epochs" in given)
         return cls(
             model=model,
             model_options=set_options(options, {k: v for k, v in given.items() if k in theirs}),
-            train=set_options(train, {k: v for k, v in given.items() if k in ours}),
+            train=train,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -60,6 +66,25 @@ class RunConfig:
     def with_train(self, **changes: Any) -> RunConfig:
         """Return the same config with some training options changed."""
         return dataclasses.replace(self, train=set_options(self.train, changes))
+
+    def for_stream(self, stream: EventStream) -> RunConfig:
+        """Return the same config with the choices made that depend on the stream."""
+        return self.with_train(holdout=self.train.holdout_of(stream))
+
+
+def _check_final(train: TrainOptions, *, learns: bool, epochs_given: bool) -> None:
+    if not train.final:
+        return
+    if train.split != DEFAULT_SPLIT:
+        raise ConfigError(
+            f"final=true and split={train.split}: a final training learns from every event; leave out one of "
+            "the two."
+        )
+    if learns and not epochs_given:
+        raise ConfigError(
+            "final=true needs a number of epochs, such as epochs=10 (--epochs 10): without validation events "
+            "nothing says when to stop. The best epoch of a training with validation is a good choice."
+        )
 
 
 def build_model(config: RunConfig, stream: EventStream, time_scale: TimeScale | None = None) -> Model:

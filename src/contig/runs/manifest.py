@@ -9,6 +9,7 @@ from typing import Any
 from contig import __version__
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
+from contig.data.splits import Split
 from contig.numerics import VERSION
 from contig.runs.config import RunConfig
 from contig.schema import Json, Record, decode, encode, read_versioned, rename_key
@@ -25,6 +26,27 @@ class TrainingData(DataFacts):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class SplitFacts(Record):
+    """How the events were split: the number in each part, and of those hidden from training."""
+
+    split: str
+    train: int
+    validation: int
+    test: int
+    hidden: int
+
+    @classmethod
+    def of(cls, split: Split) -> SplitFacts:
+        return cls(
+            split=split.description,
+            train=len(split.train),
+            validation=len(split.val),
+            test=len(split.test),
+            hidden=split.hidden_events,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class RunManifest(Record):
     """The content of ``config.json``; ``options`` are those of the model, ``train`` those of the training."""
 
@@ -33,6 +55,7 @@ class RunManifest(Record):
     checksums: bool = False  # whether the files of the run have checksums
     data: TrainingData
     features: FeaturePlans | None = None  # how they were encoded, if they were
+    parts: SplitFacts | None = None  # older files do not have it
     model: str
     options: dict[str, Any]
     train: dict[str, Any]
@@ -46,7 +69,8 @@ class RunManifest(Record):
             nodes=stream.num_nodes,
             fingerprint=stream.fingerprint(),
         )
-        return cls(contig=__version__, numerics=VERSION, data=data, **config.as_dict())
+        parts = SplitFacts.of(config.train.split_stream(stream))
+        return cls(contig=__version__, numerics=VERSION, data=data, parts=parts, **config.as_dict())
 
     @property
     def config(self) -> RunConfig:

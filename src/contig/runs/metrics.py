@@ -37,9 +37,15 @@ class Epoch(Record):
         """Summarize the metrics in one line."""
         missing = self.val_ap_inductive != self.val_ap_inductive
         inductive = "-" if missing else f"{100 * self.val_ap_inductive:.2f}"
+        epoch, speed = (
+            f"epoch {self.epoch:>3}  loss {self.loss:.4f}",
+            f"{self.events_per_second:,.0f} events/s",
+        )
+        if self.val_ap != self.val_ap:  # a final training has no validation
+            return f"{epoch}  {speed}"
         return (
-            f"epoch {self.epoch:>3}  loss {self.loss:.4f}  validation AP {100 * self.val_ap:.2f}  "
-            f"inductive {inductive}  {self.events_per_second:,.0f} events/s{'  best so far' if best else ''}"
+            f"{epoch}  validation AP {100 * self.val_ap:.2f}  inductive {inductive}  {speed}"
+            f"{'  best so far' if best else ''}"
         )
 
 

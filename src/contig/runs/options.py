@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Literal
 
-from contig.data.splits import Holdout
+from contig.data.cuts import DEFAULT_SPLIT
+from contig.data.splits import Holdout, Split, chronological_split
 from contig.options import option
 
 if TYPE_CHECKING:
     import torch
 
+    from contig.data.events import EventStream
+
 # These determine the result of a heuristic too, which has nothing to train.
-PROTOCOL_OPTIONS = ("holdout", "split_seed", "batch_size")
+PROTOCOL_OPTIONS = ("split", "final", "holdout", "split_seed", "batch_size")
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,18 @@ class TrainOptions:
     )
     patience: int = option(5, "epochs without a better validation AP before training stops", low=1)
     seed: int = option(0, "seed of weights, dropout and training negatives", low=0, below=2**63)
-    holdout: Holdout = option(
-        "tgn", "which nodes are new: tgn holds a tenth of the nodes out of training, paper none"
+    split: str = option(
+        DEFAULT_SPLIT,
+        "shares of training and validation, or two times such as 2024-05-01,2024-06-01 at which validation "
+        "and test begin",
+    )
+    final: bool = option(
+        False, "learn from every event, without validation and test, for as many epochs as given"
+    )
+    holdout: Literal["auto", "tgn", "paper", "none"] = option(
+        "auto",
+        "tgn hides a tenth of the nodes from training; paper and none hide nothing, and paper counts only "
+        "test events between known nodes as transductive; auto is tgn for datasets, none for your own data",
     )
     split_seed: int = option(
         2020, "seed of the held-out nodes; separate, so that seeds share their events", low=0, below=2**63
@@ -54,6 +67,18 @@ class TrainOptions:
         "device", "where node states and history are stored; host is for graphs larger than GPU memory"
     )
     checkpoint_seconds: float = option(60.0, "time between checkpoints within an epoch, in seconds", low=0)
+
+    def holdout_of(self, stream: EventStream) -> Holdout:
+        """Return the holdout for a stream: the one that was chosen, or the default for such a stream."""
+        if self.holdout != "auto":
+            return self.holdout
+        return "tgn" if stream.benchmark and not self.final else "none"
+
+    def split_stream(self, stream: EventStream) -> Split:
+        """Split a stream as these options say."""
+        return chronological_split(
+            stream, self.split, final=self.final, holdout=self.holdout_of(stream), seed=self.split_seed
+        )
 
     def graph_on_host(self, device: torch.device) -> bool:
         """Return whether the graph is stored in host memory while a GPU works on it."""

@@ -14,7 +14,7 @@ import torch
 
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
-from contig.data.splits import chronological_split
+from contig.data.splits import Split
 from contig.errors import ConfigError, RunError, unknown
 from contig.history import History
 from contig.kernels.devices import pick_device
@@ -181,7 +181,10 @@ class Run(TrainedModel):
     def __repr__(self) -> str:
         """Return one line with the folder, the model, the data and the test AP."""
         finished = self.folder.is_finished
-        quality = f"test AP {100 * self.metrics.transductive.ap:.2f}" if finished else "unfinished"
+        quality = "unfinished"
+        if finished:
+            ap = self.metrics.transductive.ap
+            quality = "learned from every event" if self.config.train.final else f"test AP {100 * ap:.2f}"
         stream = self.stream
         size = f"{len(stream):,} events, {stream.num_nodes:,} nodes"
         return f"Run({str(self.path)!r}: {self.config.model} on {stream.origin}, {size}, {quality})"
@@ -189,6 +192,11 @@ class Run(TrainedModel):
     @property
     def path(self) -> Path:
         return self.folder.path
+
+    @property
+    def split(self) -> Split:
+        """The split of the events that the run was trained on."""
+        return self.config.train.split_stream(self.trained_stream)
 
     @property
     def metrics(self) -> RunMetrics:
@@ -268,7 +276,12 @@ class Run(TrainedModel):
     ) -> Evaluation[R]:
         train, device = self.config.train, self.state.device
         size = set_options(train, {} if batch_size is None else {"batch_size": batch_size}).batch_size
-        split = chronological_split(self.trained_stream, holdout=train.holdout, seed=train.split_seed)
+        split = self.split
+        if split.final:
+            raise RunError(
+                f"{self.path} learned from every event (final=true), so none is left to test on. To measure "
+                "the model, train without final."
+            )
         data = PreparedStream(self.trained_stream, split, self.trained_history, device)
         with Display(show) as display:
             result = task.measure(EvaluationContext(model, state, data, size, display.bar))

@@ -177,10 +177,9 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
     result_type = ClassifyResult
 
     def protocol(self, context: EvaluationContext) -> ClassifyProtocol:
-        return ClassifyProtocol.of(
-            self.name,
-            context.data.split.holdout,
-            inductive=context.model.inductive,
+        return self.describe(
+            ClassifyProtocol,
+            context,
             decoder="three layers on the source's embedding just before the event, the model frozen",
             balance=BALANCE,
             decoder_seeds=self.opt.seeds,

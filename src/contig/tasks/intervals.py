@@ -99,10 +99,9 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
         report = interval_report(
             data.stream, data.split, data.split.test, scores, context.batch_size, inductive=inductive
         )
-        protocol = IntervalProtocol.of(
-            self.name,
-            data.split.holdout,
-            inductive=inductive,
+        protocol = self.describe(
+            IntervalProtocol,
+            context,
             negatives=negatives.kind,
             metrics=METRICS,
             random_fallback=negatives.random_fallback,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan, nan
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,17 +114,29 @@ def link_result(context: EvaluationContext, negatives: LinkNegatives, scores: Sc
     if inductive:
         check_finite(stream, new, np.stack(scores.dyglib, axis=1))
         dyglib = link_metrics(*scores.dyglib, size)
-    protocol = LinkProtocol.of(
-        "link",
-        data.split.holdout,
-        inductive=inductive,
+    protocol = _protocol(
+        context,
         negatives=negatives.kind,
-        metrics=METRICS,
-        inductive_dyglib=DYGLIB_TEXT if inductive else UNMEASURED,
         random_fallback=negatives.random_fallback,
         random_fallback_dyglib=negatives.random_fallback_dyglib,
     )
     return LinkResult(protocol=protocol, inductive_dyglib=dyglib, **report.each())
+
+
+def _protocol(context: EvaluationContext, **details: Any) -> LinkProtocol:
+    dyglib = DYGLIB_TEXT if context.model.inductive else UNMEASURED
+    return LinkTask().describe(LinkProtocol, context, metrics=METRICS, inductive_dyglib=dyglib, **details)
+
+
+def no_links() -> Selections[LinkMetrics]:
+    """Return the metrics of no events."""
+    return Selections(**dict.fromkeys(Selections.__dataclass_fields__, _unmeasured(0)))
+
+
+def no_test(context: EvaluationContext) -> LinkResult:
+    """Return the result of a model that learned from every event, which leaves none to test on."""
+    protocol = _protocol(context, negatives="random")
+    return LinkResult(protocol=protocol, inductive_dyglib=_unmeasured(0), **no_links().each())
 
 
 class LinkTask(Task[LinkOptions, LinkResult]):

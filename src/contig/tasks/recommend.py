@@ -129,10 +129,9 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
             )
         if self.opt.candidates_from is not None:
             candidates = f"those of {Path(self.opt.candidates_from).name}"
-        return RecommendProtocol.of(
-            self.name,
-            context.data.split.holdout,
-            inductive=context.model.inductive,
+        return self.describe(
+            RecommendProtocol,
+            context,
             candidates=candidates,
             ties=TIES,
             times=TIMES[self.opt.as_of],

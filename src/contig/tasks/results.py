@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any, Generic, Self, TypeVar
 
-from contig.data.splits import Holdout
+from contig.data.splits import DEFAULT_DESCRIPTION, Holdout
 from contig.schema import Json, Record, encode, inlined, rename_key, stored_as
 
 SCHEMA = 2
@@ -53,9 +53,9 @@ class RankMetrics(Record):
 class Selections(Record, Generic[M]):
     """The metrics of every selection of events.
 
-    ``transductive`` are all events under ``holdout=tgn`` and those between nodes seen in training under
-    ``holdout=paper``; ``inductive`` are the events with a new node. The other three divide all events by how
-    many of their two nodes are new.
+    ``transductive`` are all events, or under ``holdout=paper`` those between nodes seen in training;
+    ``inductive`` are the events with a new node. The other three divide all events by how many of their two
+    nodes are new.
     """
 
     transductive: M
@@ -83,12 +83,20 @@ class Protocol(Record):
     inductive: str
 
     @classmethod
-    def of(cls, task: str, holdout: Holdout, *, inductive: bool, **details: Any) -> Self:
+    def of(
+        cls,
+        task: str,
+        holdout: Holdout,
+        *,
+        inductive: bool,
+        split: str = DEFAULT_DESCRIPTION,
+        **details: Any,
+    ) -> Self:
         """Describe a task for a model that is ``inductive`` or not; ``details`` are fields of a subclass."""
         known = only_known_nodes(holdout, inductive)
         return cls(
             task=task,
-            split="70/15/15 by time quantile",
+            split=split,
             holdout=holdout,
             transductive="events between nodes seen in training" if known else "all events",
             inductive="events with a new node" if inductive else UNMEASURED,

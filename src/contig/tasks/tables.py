@@ -28,14 +28,20 @@ def selection_rows(
     """Return a row for each selection of each result.
 
     ``results`` are named by their model; ``selections`` are fields of a result, by how to name them
-    (transductive and inductive by default).
+    (transductive and inductive by default). Selections after the first are left out if no result has events.
     """
     selections = {name: name for name in SELECTIONS} if selections is None else selections
+    first, *_ = selections
     return tuple(
         (name, model, *cells(getattr(result, selection)))
         for name, selection in selections.items()
+        if name == first or any(map(_has_events, (getattr(one, selection) for one in results.values())))
         for model, result in results.items()
     )
+
+
+def _has_events(metrics: Any) -> bool:
+    return bool(getattr(metrics, "events", 1))
 
 
 def percent(share: float) -> str:

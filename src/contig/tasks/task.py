@@ -19,6 +19,7 @@ EVALUATION_SEED = 1905  # of everything sampled for an evaluation; differs from 
 
 Options = TypeVar("Options")
 R = TypeVar("R", bound=TaskResult)
+P = TypeVar("P", bound=Protocol)
 
 
 class Task(ABC, Generic[Options, R]):
@@ -53,7 +54,12 @@ class Task(ABC, Generic[Options, R]):
 
     def protocol(self, context: EvaluationContext) -> Protocol:
         """Describe how the events are measured; override it to add what only this task has."""
-        return Protocol.of(self.name, context.data.split.holdout, inductive=context.model.inductive)
+        return self.describe(Protocol, context)
+
+    def describe(self, kind: type[P], context: EvaluationContext, **details: Any) -> P:
+        """Return the protocol of this task on a run; ``details`` are the fields that only ``kind`` has."""
+        split, inductive = context.data.split, context.model.inductive
+        return kind.of(self.name, split.holdout, inductive=inductive, split=split.description, **details)
 
     @classmethod
     def selections_by(cls, protocol: Protocol) -> Mapping[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from contig.data.splits import Split
 from contig.models import HEURISTIC_BASELINE
 from contig.runs.config import RunConfig, build_model
 from contig.tasks.link import link_report
@@ -16,14 +17,12 @@ BATCH_SIZES = (100, 50, 20, 10, 5)
 
 
 def before_training(session: Session) -> Iterator[str]:
-    """Report how many events are held out, and what makes the training part hard to learn from."""
+    """Report how the events are split, and what makes the training part hard to learn from."""
     split, size = session.data.split, session.config.train.batch_size
-    early, events, steps = int(split.val[0]), len(split.train), len(session.steps)
-    if events < early:
-        yield (
-            f"holdout={split.holdout} hides {early - events:,} of {early:,} training events, those "
-            "of nodes held out as unseen; holdout=paper hides none"
-        )
+    yield _describe_split(split)
+    if not session.model.learns:
+        return
+    events, steps = len(split.train), len(session.steps)
     if session.data.time_scale.count == 0:
         yield (
             "no node has training events at two different times: the model's unit of time is taken from the "
@@ -37,8 +36,28 @@ def before_training(session: Session) -> Iterator[str]:
         )
 
 
+def _describe_split(split: Split) -> str:
+    """Say in one line what is held back from training."""
+    events = len(split.train)
+    if split.final:
+        return f"training on all {events:,} events; none is held back for validation and test"
+    parts = (
+        f"training on {events:,} events, validation on {len(split.val):,}, test on {len(split.test):,} "
+        f"({split.description})"
+    )
+    if not split.hidden_events:
+        return f"{parts}; no node is hidden from training"
+    return (
+        f"{parts}; holdout={split.holdout} hides {split.hidden_events:,} of "
+        f"{events + split.hidden_events:,} training events, those of nodes held out as unseen (holdout=none "
+        "hides none)"
+    )
+
+
 def after_training(session: Session) -> Iterator[str]:
     """Report a heuristic baseline that is better on the validation events."""
+    if session.data.split.final:
+        return
     baseline, learned = baseline_ap(session), session.progress.best_ap
     if baseline <= learned:
         return

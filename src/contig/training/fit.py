@@ -53,7 +53,9 @@ def fit(
     ``model`` is a name (see ``contig models``), ``package.module:Class`` or a subclass of ``contig.Model``.
     ``data`` is an ``EventStream``, a file, the name of a dataset, or a table (a pandas or polars frame, a
     pyarrow table). ``settings`` are options of the model or of the training (``epochs=10, dim=64``), and
-    the fields of ``ReadOptions`` (``src="who"``) for a file or a table. The run is saved in the folder
+    the fields of ``ReadOptions`` (``src="who"``) for a file or a table. ``split`` is two shares of the events
+    or two times (``split=("2024-05-01", "2024-06-01")``: where validation and test begin); ``final=True``
+    learns from every event, for ``epochs`` epochs. The run is saved in the folder
     ``out`` (a temporary one by default), where ``overwrite`` replaces an earlier run. A training that fails
     before its first checkpoint leaves nothing there. ``show`` turns progress on or off (on by default where
     stderr is a terminal).
@@ -70,6 +72,7 @@ def fit(
         if not overwrite:
             folder.must_be_free()
         stream = _read(data, reading)
+        config = config.for_stream(stream)
         display = Display(show)
         memory = PeakMeter(chosen)
         with torch.random.fork_rng(devices=_cuda_devices(chosen)):
@@ -78,9 +81,8 @@ def fit(
             if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
                 folder.remove_run()
             folder.create(session.data.stream, config, session.data.features)
-            if session.model.learns:
-                for line in before_training(session):
-                    display.line(line)
+            for line in before_training(session):
+                display.line(line)
             with _removed_on_failure(folder):
                 return train(session, folder, display, memory, writer)
 
@@ -154,12 +156,12 @@ def _why_finished(session: Session, folder: RunFolder) -> str:
     progress, options = session.progress, session.config.train
     if not session.model.learns:
         return f"{folder.path} is finished: {session.config.model} has nothing to train."
-    why = "the limit"
+    why, best = "the limit", f"; the best was epoch {progress.best_epoch}"
     if progress.epoch < options.epochs:
         why = f"no better validation AP for {_epochs(options.patience)}"
     return (
-        f"{folder.path} is finished after {_epochs(progress.epoch)} ({why}); the best was epoch "
-        f"{progress.best_epoch}. To train longer: contig resume {folder.path} --epochs {2 * progress.epoch}"
+        f"{folder.path} is finished after {_epochs(progress.epoch)} ({why}){'' if options.final else best}. "
+        f"To train longer: contig resume {folder.path} --epochs {2 * progress.epoch}"
     )
 
 

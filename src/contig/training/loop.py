@@ -23,9 +23,10 @@ from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
 from contig.runs.run import Run
 from contig.streaming.walker import replay
 from contig.tasks.context import EvaluationContext
-from contig.tasks.link import LinkResult, link_report, link_result
+from contig.tasks.link import LinkResult, link_report, link_result, no_links, no_test
 from contig.tasks.link_negatives import draw_negatives
 from contig.tasks.link_scoring import pairs_of, score_links
+from contig.tasks.results import LinkMetrics, Selections
 from contig.training.advice import after_training
 from contig.training.interruption import StopRequest, stop_requests
 from contig.training.memory_usage import PeakMeter
@@ -151,24 +152,21 @@ def _checked(loss: float, session: Session) -> float:
 
 
 class Validation:
-    """Continues through the validation events after an epoch, and saves the best epoch."""
+    """Continues through the validation events after an epoch, and saves the best epoch.
+
+    A final training has no such events: its best epoch is the last one.
+    """
 
     def __init__(self, session: Session, folder: RunFolder) -> None:
         self.session, self.folder = session, folder
         data = session.data
-        negatives = draw_negatives(data.stream, data.split, data.split.val)
-        self.negative = pairs_of(negatives.ours, data.device)
+        if not data.split.final:
+            negatives = draw_negatives(data.stream, data.split, data.split.val)
+            self.negative = pairs_of(negatives.ours, data.device)
 
     def __call__(self, display: Display, stop: StopRequest) -> Epoch:
         session, data, progress = self.session, self.session.data, self.session.progress
-        task = display.task("validation", len(data.split.val))
-        scores = session.scorer(data.split.val, self.negative, stop.checked(task.advance))
-        task.end()
-        _checked(float(np.sum(scores)), session)
-        size = session.config.train.batch_size
-        report = link_report(
-            data.stream, data.split, data.split.val, scores, size, inductive=session.model.inductive
-        )
+        report = no_links() if data.split.final else self._report(display, stop)
         learned = len(data.split.train) if session.model.learns else 0
         row = Epoch(
             epoch=progress.epoch + 1,
@@ -180,10 +178,22 @@ class Validation:
             events_per_second=learned / progress.train_seconds if learned else 0.0,
         )
         progress.log.append(row)
-        if row.val_ap > progress.best_ap:
+        if data.split.final:
+            progress.best_epoch = row.epoch
+        elif row.val_ap > progress.best_ap:
             progress.best_ap, progress.best_epoch = row.val_ap, row.epoch
+        if progress.best_epoch == row.epoch:
             self.folder.save("best.pt", _weights_and_state(session) | {"epoch": row.epoch})
         return row
+
+    def _report(self, display: Display, stop: StopRequest) -> Selections[LinkMetrics]:
+        session, data = self.session, self.session.data
+        task = display.task("validation", len(data.split.val))
+        scores = session.scorer(data.split.val, self.negative, stop.checked(task.advance))
+        task.end()
+        _checked(float(np.sum(scores)), session)
+        size, inductive = session.config.train.batch_size, session.model.inductive
+        return link_report(data.stream, data.split, data.split.val, scores, size, inductive=inductive)
 
 
 def _weights_and_state(session: Session) -> dict[str, Any]:
@@ -200,13 +210,8 @@ def _finish(
     data, options = session.data, session.config.train
     best = folder.restore("best.pt", session.model, session.state, len(data.stream), epoch=int)
     session.progress.best_epoch = best["epoch"]  # a kill may have come between this file and the checkpoint
-    context = EvaluationContext(session.model, session.state, data, options.batch_size)
-    negatives = draw_negatives(data.stream, data.split, data.split.test)
-    task = display.task("test", len(data.split.test))
-    scores = score_links(context, negatives, stop.checked(task.advance))
-    speed = task.speed()
-    task.end()
-    metrics = _metrics(session, link_result(context, negatives, scores), speed, memory)
+    result, speed = _test(session, display, stop)
+    metrics = _metrics(session, result, speed, memory)
     session.state.reset()
     everything = np.arange(len(data.stream))
     task = display.task("whole stream", len(everything))
@@ -217,14 +222,27 @@ def _finish(
         folder.save("serving.pt", _weights_and_state(session))
         folder.save_metrics(metrics)
     except DiskError:
-        display.line(
-            f"not saved: test AP {100 * metrics.transductive.ap:.2f}, best epoch {metrics.best_epoch}"
-        )
+        tested = "" if data.split.final else f"test AP {100 * metrics.transductive.ap:.2f}, "
+        display.line(f"not saved: {tested}best epoch {metrics.best_epoch}")
         raise
     if session.model.learns:
         draw_curve(session, folder)
         for line in after_training(session):
             display.line(line)
+
+
+def _test(session: Session, display: Display, stop: StopRequest) -> tuple[LinkResult, float]:
+    """Return the result of the test events, if there are any, and the events scored per second."""
+    data = session.data
+    context = EvaluationContext(session.model, session.state, data, session.config.train.batch_size)
+    if data.split.final:
+        return no_test(context), 0.0
+    negatives = draw_negatives(data.stream, data.split, data.split.test)
+    task = display.task("test", len(data.split.test))
+    scores = score_links(context, negatives, stop.checked(task.advance))
+    speed = task.speed()
+    task.end()
+    return link_result(context, negatives, scores), speed
 
 
 def _metrics(session: Session, result: LinkResult, scoring_speed: float, memory: PeakMeter) -> RunMetrics:

@@ -7,19 +7,21 @@ import torch
 
 from contig.data.clock import LATEST
 from contig.data.events import EventStream
-from contig.data.splits import Split, chronological_split
+from contig.data.splits import Split
 from contig.errors import RunError
 from contig.models import model_class
 from contig.runs.config import RunConfig
 from contig.streaming.prepared import PreparedStream
+from contig.tasks.results import only_known_nodes
 
 
 def prepare(stream: EventStream, config: RunConfig, device: torch.device) -> PreparedStream:
     """Split and index a stream; refuse one that leaves nothing to learn from or to measure."""
     _check_times(stream)
-    split = chronological_split(stream, holdout=config.train.holdout, seed=config.train.split_seed)
+    split = config.train.split_stream(stream)
     _check_parts(stream, split)
-    _check_validation(stream, split, config)
+    if not split.final:
+        _check_validation(stream, split, config)
     return PreparedStream.of(stream, split, device, on_host=config.train.graph_on_host(device))
 
 
@@ -33,37 +35,41 @@ def _check_times(stream: EventStream) -> None:
 
 
 def _check_parts(stream: EventStream, split: Split) -> None:
-    for name, part in (("training", split.train), ("validation", split.val), ("test", split.test)):
-        if len(part):
+    parts = {"training": split.train, "validation": split.val, "test": split.test}
+    for name, part in parts.items():
+        if len(part) or (split.final and name != "training"):
             continue
-        raise RunError(f"{stream.origin}: the {name} part is empty; {_cure(stream, name, split)}.")
+        raise RunError(
+            f"{stream.origin}: the {name} part is empty (split: {split.description}); "
+            f"{_cure(stream, name, split)}."
+        )
 
 
 def _cure(stream: EventStream, part: str, split: Split) -> str:
     """Say why a part is empty and what to do."""
     events, times = f"{len(stream):,} events", len(np.unique(stream.t))
     if part == "training" and split.holdout == "tgn":
-        return f"provide more than {events}, or use holdout=paper to keep every early event for training"
+        return f"provide more than {events}, or use holdout=none to keep every early event for training"
     if times == len(stream):
-        return f"provide more than {events}"
+        return f"provide more than {events}, or another split"
     if times == 1 < len(stream):
         return f"all {events} have the same time, and parts are split by time; check the column of times"
     return (
         f"the {events} have only {times:,} different times, and events at the same time stay together; "
-        "provide more times, or finer ones"
+        "provide more times, or finer ones, or another split"
     )
 
 
 def _check_validation(stream: EventStream, split: Split, config: RunConfig) -> None:
     """Refuse a validation part on which the model's transductive AP is undefined."""
-    if split.holdout == "tgn" and model_class(config.model).inductive:
+    if not only_known_nodes(split.holdout, model_class(config.model).inductive):
         return
     known = ~split.new_nodes
     if np.any(known[stream.src[split.val]] & known[stream.dst[split.val]]):
         return
-    cure = "use holdout=tgn, which counts every validation event"
-    if split.holdout == "tgn":
-        cure = f"{config.model} cannot score new nodes, so use holdout=paper or another model"
+    cure = "use holdout=none, which counts every validation event"
+    if split.holdout != "paper":
+        cure = f"{config.model} cannot score new nodes, so use another model or an earlier validation part"
     raise RunError(
         f"{stream.origin}: no validation event is between two nodes seen in training, so validation AP is "
         f"undefined; {cure}."
