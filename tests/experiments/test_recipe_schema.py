@@ -41,7 +41,8 @@ def test_every_recipe_of_the_package_fits(path: Path) -> None:
     assert content.keys() <= SCHEMA["properties"].keys()
     assert accepts(SCHEMA["properties"]["model"], content.get("model", "contig"))
     settings = SCHEMA["$defs"]["settings"]["properties"]
-    for given in (content.get("settings", {}), *content.get("variants", {}).values()):
+    more = [own for key in ("variants", "models") for own in content.get(key, {}).values()]
+    for given in (content.get("settings", {}), *more):
         for key, value in given.items():
             assert accepts(settings[key], value), (key, value)
 

@@ -38,6 +38,15 @@ def test_variants_replace_settings_of_the_recipe(tmp_path: Path) -> None:
     assert [r.name for r in recipes] == ["mooc-contig", "mooc-contig-no-norm", "mooc-contig-wide"]
 
 
+def test_one_file_compares_several_models(tmp_path: Path) -> None:
+    models = {"tgn": {"neighbors": 3}, "tgat": {"lr": 0.2}}
+    content = {"data": "mooc", "settings": {"lr": 0.1, "epochs": 4}, "models": models}
+    assert [(r.name, r.model, r.settings) for r in read_recipes(write(tmp_path / "mooc.json", content))] == [
+        ("mooc-tgn", "tgn", {"lr": 0.1, "epochs": 4, "neighbors": 3}),
+        ("mooc-tgat", "tgat", {"lr": 0.2, "epochs": 4}),
+    ]
+
+
 def test_two_files_about_the_same_data_have_different_names(tmp_path: Path) -> None:
     content = {"data": "mooc", "settings": {"epochs": 50}}
     [one] = read_recipes(write(tmp_path / "mooc.json", content))
@@ -74,6 +83,12 @@ def test_fingerprints_are_those_of_the_events() -> None:
         ({"data": "mooc", "modle": "tgn"}, "Unknown field 'modle'. Did you mean 'model'"),
         ({"data": "mooc", "settings": [1]}, "the field settings must be an object"),
         ({"data": "mooc", "variants": ["wide"]}, "the field variants must be an object"),
+        ({"data": "mooc", "models": {}}, "the field models names no model"),
+        ({"data": "mooc", "models": {"tgn": 9}}, "the model tgn must be an object"),
+        (
+            {"data": "mooc", "models": {"tgn": {}}, "model": "tgn"},
+            "the field models excludes the field model",
+        ),
         ({"data": "mooc", "variants": {"wide": 9}}, "the variant wide must be an object"),
     ],
 )

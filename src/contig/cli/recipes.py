@@ -59,5 +59,6 @@ def _list(json: bool) -> None:
         column.justify = "left"
     for name, recipe in found.items():
         variants = str(len(recipe.get("variants", {})) or "")
-        table.add_row(*map(console.plain, (name, recipe["data"], recipe.get("model", "contig"), variants)))
+        models = ", ".join(recipe.get("models", [recipe.get("model", "contig")]))
+        table.add_row(*map(console.plain, (name, recipe["data"], models, variants)))
     console.out().print(table)

@@ -42,6 +42,11 @@ def recipe_schema() -> Schema:
                 "description": "more recipes by name: each has the settings above, some of them replaced",
                 "additionalProperties": settings,
             },
+            "models": {
+                "type": "object",
+                "description": "models to compare, instead of model and variants, with settings of their own",
+                "additionalProperties": settings,
+            },
         },
         "$defs": {"settings": _settings(), "reading": _reading()},
     }

@@ -2,7 +2,8 @@
 
 A recipe is ``{"data": ..., "model": ..., "settings": {...}, "reading": {...}, "variants": {NAME: {...}}}``.
 ``reading`` has the fields of ``ReadOptions``, such as ``{"features": true}``. ``variants`` are optional: each
-has the recipe's settings, with its own replacing some of them.
+has the recipe's settings, with its own replacing some of them. ``"models": {MODEL: {...}}`` compares several
+models in the same way, instead of ``model`` and ``variants``.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS
 from contig.tasks.baselines import HEURISTICS
 
-FIELDS = ("data", "model", "settings", "reading", "variants", "$schema")
+FIELDS = ("data", "model", "settings", "reading", "variants", "models", "$schema")
 PLAIN = "as given"  # the variant of a recipe itself
 
 
@@ -102,8 +103,21 @@ def _parse(content: Any, file: str) -> list[Recipe]:
     reading = ReadOptions.from_dict(_check_object(content.get("reading", {}), "the field reading"))
     model = content.get("model", "contig")
     base = Recipe(content["data"], model, dict(settings), file=file, reading=reading)
+    if "models" in content:
+        return _models(base, content)
     variants = _check_object(content.get("variants", {}), "the field variants")
     return [base, *(_variant(base, name, own) for name, own in variants.items())]
+
+
+def _models(base: Recipe, content: dict[str, Any]) -> list[Recipe]:
+    """Make a recipe for each of several models, whose own settings replace the shared ones."""
+    if others := [name for name in ("model", "variants") if name in content]:
+        raise ValueError(f"the field models excludes the field {others[0]}")
+    models = _check_object(content["models"], "the field models")
+    if not models:
+        raise ValueError("the field models names no model")
+    own = {name: _check_object(found, f"the model {name}") for name, found in models.items()}
+    return [replace(base, model=name, settings={**base.settings, **own[name]}) for name in models]
 
 
 def _variant(base: Recipe, name: str, own: Any) -> Recipe:
