@@ -27,6 +27,7 @@ from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, run_facts
 from contig.runs.new_events import read_new_events
 from contig.runs.observed import Repeated, saved_tail, with_tail
+from contig.runs.observed_file import read_observed
 from contig.runs.trained_model import TrainedModel, index_stream
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
@@ -155,7 +156,7 @@ class Run(TrainedModel):
 
     def _load_observed(self) -> None:
         self._version, saved = self.folder.read_version(
-            "observed.pt", lambda: self.folder.load("observed.pt")
+            "observed.pt", lambda: read_observed(self.folder, self.trained_stream, self.state.blank)
         )
         stream = with_tail(self.trained_stream, saved)
         if saved["serving"] != self._served:  # it was trained further

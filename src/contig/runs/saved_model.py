@@ -29,7 +29,7 @@ def restore_model(
     if model is not None:
         check_tensors(model.state_dict(), content["weights"], path, "weights")
         model.load_state_dict(content["weights"])
-    _check_state(state, content["state"], events, path)
+    check_state(state.blank, state.num_nodes, content["state"], events, path)
     state.restore(content["state"])
 
 
@@ -46,19 +46,29 @@ def check_tensors(expected: Mapping[str, Tensor], found: Any, path: Path, what: 
             raise unfit(path, f"{what}.{name} is {shape}, not {list(tensor.shape)} {tensor.dtype}")
 
 
-def _check_state(state: NodeState, saved: Any, events: int, path: Path) -> None:
+def check_state(
+    blank: Mapping[str, Tensor],
+    count: int,
+    saved: Any,
+    events: int,
+    path: Path,
+    nodes: int | None = None,
+) -> None:
+    """Raise ``RunError`` unless ``saved`` is a state with ``count`` rows, those of all nodes by default."""
     if not isinstance(saved, dict) or saved.keys() != {"rows", "position"}:
         raise unfit(path, "state does not hold rows and position")
     position = saved["position"]
     if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position <= events:
         raise unfit(path, f"state.position is {position!r}, not in 0..{events:,}")
-    check_tensors(state.rows, saved["rows"], path, "state.rows")
-    for name, blank in state.blank.items():
+    expected = {name: row.unsqueeze(0).expand(count, *row.shape) for name, row in blank.items()}
+    check_tensors(expected, saved["rows"], path, "state.rows")
+    limit = max(events, count if nodes is None else nodes)
+    for name, row in blank.items():
         # An integer that begins at -1 names an event or a node, and compiled loops trust it.
-        if not blank.is_floating_point() and blank.numel() == 1 and int(blank) == -1:
+        if not row.is_floating_point() and row.numel() == 1 and int(row) == -1:
             rows = saved["rows"][name]
-            if len(rows) and not (int(rows.min()) >= -1 and int(rows.max()) < max(events, state.num_nodes)):
-                raise unfit(path, f"state.rows.{name} is not in -1..{max(events, state.num_nodes):,}")
+            if len(rows) and not (int(rows.min()) >= -1 and int(rows.max()) < limit):
+                raise unfit(path, f"state.rows.{name} is not in -1..{limit:,}")
 
 
 def unfit(path: Path, reason: str) -> RunError:
