@@ -86,10 +86,11 @@ def test_ranking_a_star_takes_work_in_proportion_to_its_leaves(
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     state, _ = run_over(model, stream[: leaves // 2], 5)
     computed, most = [], 100
-    embed, link = model.embed, model.link
+    embed, name_of_link = model.embed, "_link" if name == "contig-pair" else "link"
+    link, plain = getattr(model, name_of_link), model.link
     monkeypatch.setattr(type(model), "embedded_at_once", most)
     monkeypatch.setattr(model, "embed", lambda *x: computed.append(len(x[2])) or embed(*x))
-    monkeypatch.setattr(model, "link", lambda *x: computed.append(x[3].numel()) or link(*x))
+    monkeypatch.setattr(model, name_of_link, lambda *x, **y: computed.append(x[3].numel()) or link(*x, **y))
     hub, candidates = torch.zeros(20, dtype=torch.int64), torch.arange(1, leaves + 1)
     time = torch.tensor(leaves // 2)
     with torch.no_grad():
@@ -97,6 +98,9 @@ def test_ranking_a_star_takes_work_in_proportion_to_its_leaves(
     assert found.shape == (20, leaves)
     assert leaves <= sum(computed) <= leaves + 1
     assert name not in ("contig", "contig-two-hops") or max(computed) <= most
+    with torch.no_grad():
+        expected = plain(state, history, hub[:1], candidates.unsqueeze(0), time.reshape(1), time)
+    torch.testing.assert_close(found, expected.expand_as(found), rtol=1e-4, atol=1e-5)
 
 
 def test_events_of_a_batch_count_at_their_own_time() -> None:

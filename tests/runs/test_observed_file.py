@@ -120,3 +120,29 @@ def test_right_content_is_read(observed: tuple[Path, dict[str, Any]]) -> None:
     assert run.stream.ids.labels[-2:].tolist() == content["labels"] == [9000, 9100]
     assert len(run.stream) == len(run.trained_stream) + 3
     assert torch.equal(run.state["h"], content["state"]["rows"]["h"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (put("tip", value=3), "tip does not hold"),
+        (put("tip", "nodes", value=[1]), "tip.nodes is not a list"),
+        (put("tip", "nodes", value=torch.tensor([10**6])), r"tip.nodes is not in 0\.\."),
+        (put("tip", "position", value=-1), "state.position"),
+        (put("tip", "rows", value={}), "state.rows"),
+        (put("tip", "rows", "last", value=torch.tensor([10**9])), "state.rows.last"),
+    ],
+)
+def test_wrong_rows_of_an_earlier_position_are_refused(
+    change: Change, message: str, observed: tuple[Path, dict[str, Any]]
+) -> None:
+    path, content = observed
+    folder, state = RunFolder(path), content["state"]
+    rows = {name: value[:1] for name, value in state["rows"].items()}
+    tip = {"position": 5, "nodes": torch.tensor([0]), "rows": rows}
+    folder.save("observed.pt", changed({**content, "tip": tip}, change))
+    try:
+        with pytest.raises(RunError, match=message):
+            Run.open(path)
+    finally:
+        folder.save("observed.pt", content)

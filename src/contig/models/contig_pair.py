@@ -84,7 +84,20 @@ class ConTIGPair(ConTIG):
     def link(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        hidden = self.evidence(history, src, dst, times)
+        return self._link(state, history, src, dst, times, as_of)
+
+    def _link(
+        self,
+        state: NodeState,
+        history: History,
+        src: Tensor,
+        dst: Tensor,
+        times: Tensor,
+        as_of: Tensor,
+        *,
+        trim: bool = False,
+    ) -> Tensor:
+        hidden = self.evidence(history, src, dst, times, trim=trim)
         if self.opt.embedding == "joined":
             nodes = torch.cat([src, dst.flatten()])
             when = torch.cat([times, times.repeat_interleave(dst.shape[1])])
@@ -110,7 +123,19 @@ class ConTIGPair(ConTIG):
     def rank_shared(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, time: Tensor, as_of: Tensor
     ) -> Tensor:
-        return self.link_in_parts(state, history, src, dst, time, as_of, self.pairs_at_once(src.device))
+        pairs = self.pairs_at_once(src.device)
+        if dst.is_cuda or not len(dst):
+            return self.link_in_parts(state, history, src, dst, time, as_of, pairs)
+        # Candidates with equally many events are read together: most have few, and few tokens cost less.
+        order = history.count_before(dst, time.expand(len(dst))).argsort(stable=True)
+        logits = torch.empty(len(src), len(dst))
+        for rows in torch.arange(len(src)).split(max(1, pairs // len(dst))):
+            for columns in order.split(pairs):
+                table = dst[columns].expand(len(rows), -1)
+                when = time.expand(len(rows))
+                found = self._link(state, history, src[rows], table, when, as_of, trim=True)
+                logits[rows.unsqueeze(1), columns] = found
+        return logits
 
     def pairs_at_once(self, device: torch.device) -> int:
         return GPU_PAIRS if device.type == "cuda" else CPU_PAIRS

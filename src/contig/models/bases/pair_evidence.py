@@ -102,14 +102,19 @@ class PairEvidence(nn.Module):
         unit, *decay_times = state.tolist()
         self.scales = EvidenceScales(unit, tuple(decay_times))
 
-    def forward(self, history: History, src: Tensor, dst: Tensor, times: Tensor) -> Tensor:
-        """Read pairs of sources and candidates; sources and times are ``[queries]``."""
+    def forward(
+        self, history: History, src: Tensor, dst: Tensor, times: Tensor, *, trim: bool = False
+    ) -> Tensor:
+        """Read pairs of sources and candidates; sources and times are ``[queries]``.
+
+        ``trim`` leaves out tokens that no node of the call has, on a CPU: the last bits may differ.
+        """
         evidence = history.evidence(EvidenceSpec(self.scales.decay_times, nodes=True, steps=self.steps))
         when = times.unsqueeze(1).expand(dst.shape)
         x, y = src.unsqueeze(1).expand(dst.shape), dst
         sides = (
-            Side(self._near(history, src.unsqueeze(1), times.unsqueeze(1)), other=y),
-            Side(self._near(history, dst, when), other=x),
+            Side(self._near(history, src.unsqueeze(1), times.unsqueeze(1), trim), other=y),
+            Side(self._near(history, dst, when, trim), other=x),
         )
         keys = [meeting(x, y), meeting(y, x)] if self.meetings else []
         keys += [node(x), node(y), incoming(y)] if self.activity else []
@@ -123,10 +128,14 @@ class PairEvidence(nn.Module):
         merged: Tensor = self.merge(torch.cat(parts, -1))
         return merged
 
-    def _near(self, history: History, nodes: Tensor, times: Tensor) -> Neighbors:
+    def _near(self, history: History, nodes: Tensor, times: Tensor, trim: bool = False) -> Neighbors:
         """Look up the last partners of nodes ``[queries, n]``: ``[queries, n, k]``."""
         near = history.before(nodes.reshape(-1), times.reshape(-1), self.neighbors)
-        return Neighbors(*(field.view(*nodes.shape, self.neighbors) for field in near))
+        if trim and not nodes.is_cuda:
+            # One more than the most, where there is one: the maximum over tokens counts a missing one as 0.
+            most = int(near.mask.sum(dim=1).max()) + 1 if nodes.numel() else 1
+            near = Neighbors(*(field[:, :most].contiguous() for field in near))
+        return Neighbors(*(field.view(*nodes.shape, near.node.shape[1]) for field in near))
 
     def _alone(self, history: History, evidence: Evidence, near: Neighbors, times: Tensor) -> Tensor:
         """Return what tokens say by themselves, ``[queries, 1 or candidates, k, width]``."""
@@ -142,7 +151,7 @@ class PairEvidence(nn.Module):
 
     def _shared(self, evidence: Evidence, side: Side, times: Tensor) -> Tensor:
         """Return how tokens relate to the other node, ``[queries, candidates, k, width]``."""
-        shape = (*side.other.shape, self.neighbors)
+        shape = (*side.other.shape, side.near.node.shape[-1])
         n, other = side.near.node.expand(shape), side.other.unsqueeze(-1).expand(shape)
         mask, when = side.near.mask.expand(shape), times.view(-1, 1, 1).expand(shape)
         parts = []
