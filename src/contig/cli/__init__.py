@@ -31,6 +31,8 @@ from contig.cli import (
     recommend,
     reproduce,
     score,
+    send,
+    serve,
     training,
     trajectory,
     update,
@@ -111,6 +113,8 @@ app.add_typer(score.app)
 app.add_typer(recommend.app)
 app.add_typer(trajectory.app)
 app.add_typer(update.app)
+app.add_typer(serve.app)
+app.add_typer(send.app)
 app.add_typer(models.app)
 app.add_typer(recipes.app)
 app.add_typer(compare.app)

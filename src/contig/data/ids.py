@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contig.data.columns import Array, frozen
-from contig.errors import DataError
+from contig.errors import DataError, UnknownNodeError
 
 Ints = NDArray[np.int64]
 Side = Literal["src", "dst"]
@@ -60,7 +60,9 @@ class NodeIds:
             self._reject_other_side(label, side)
             example = ", ".join(map(repr, self.labels[:3].tolist()))
             where = f" on the {side} side" if side and self.bipartite else ""
-            raise DataError(f"Node {label!r} is not in this stream{where}; its ids look like {example}.")
+            raise UnknownNodeError(
+                f"Node {label!r} is not in this stream{where}; its ids look like {example}."
+            )
         return next(iter(found.values()))
 
     def has(self, label: int | str) -> bool:

@@ -1,0 +1,46 @@
+"""A service around a tiny run, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs the extra serve")
+
+from starlette.testclient import TestClient
+
+from contig.live import Engine
+from contig.runs.run import Run
+from contig.serve.app import create_app
+from contig.serve.settings import ServeSettings
+
+BASE = "http://127.0.0.1"
+
+
+@pytest.fixture
+def engine(text_id_run: Run, tmp_path: Path) -> Iterator[Engine]:
+    """An engine over text ids, some of which are both a source and a destination."""
+    with Engine.open(tmp_path / "live", text_id_run.path, device="cpu") as opened:
+        yield opened
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., TestClient]]:
+    """``start(engine, token=None, max_k=5)``: a client of a running service with these settings."""
+    with ExitStack() as running:
+
+        def started(engine: Any, token: str | None = None, **settings: Any) -> TestClient:
+            app = create_app(engine, ServeSettings(**settings), token)
+            return running.enter_context(TestClient(app, BASE, raise_server_exceptions=False))
+
+        yield started
+
+
+@pytest.fixture
+def http(engine: Engine, start: Callable[..., TestClient]) -> TestClient:
+    """A client of a service with the default settings."""
+    return start(engine)
