@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from contig.history import History, Neighbors, TimeScale
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
-    from contig.runs.answers import Recommendation, RecommendationList, Scores, SimilarNode, Trajectory
+    from contig.runs.answers import (
+        Classification,
+        Recommendation,
+        RecommendationList,
+        Scores,
+        SimilarNode,
+        Trajectory,
+    )
     from contig.runs.run import Run
     from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
     from contig.tasks.context import EvaluationContext, read_test_events
@@ -42,6 +49,7 @@ if TYPE_CHECKING:
 
 # Names load on first use, so that `import contig` and `contig --help` do not wait for torch.
 _HOME = {
+    "Classification": "runs.answers",
     "ConfigError": "errors",
     "ContigError": "errors",
     "DataError": "errors",
@@ -89,6 +97,7 @@ _HOME = {
 _MODULES = ("layers", "testing")
 
 __all__ = [
+    "Classification",
     "ConfigError",
     "ContigError",
     "DataError",

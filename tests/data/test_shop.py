@@ -90,14 +90,14 @@ def test_fraud_depends_on_the_past_of_the_user(log) -> None:
 
 
 def tainted_share(log: dict[str, np.ndarray]) -> np.ndarray:
-    """For each order, the largest share of known fraudulent users among the buyers of its user's items."""
-    buyers, items, tainted = defaultdict(set), defaultdict(set), set()
+    """For each order, the share of known fraudulent users among the buyers of its user's last two items."""
+    buyers, items, tainted = defaultdict(set), defaultdict(list), set()
     found = []
     for user, item, label in zip(log["user"], log["item"], log["fraud"], strict=True):
-        shares = [len(buyers[i] & tainted - {user}) / (len(buyers[i]) + 3) for i in items[user]]
-        found.append(max(shares, default=0.0))
+        shares = [len(buyers[i] & tainted - {user}) / (len(buyers[i]) + 3) for i in items[user][-2:]]
+        found.append(sum(shares))
         buyers[item].add(user)
-        items[user].add(item)
+        items[user].append(item)
         if label:
             tainted.add(user)
     return np.array(found)

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from contig import __version__
 from contig.cli import (
     bench,
+    classify,
     compare,
     console,
     datasets,
@@ -108,6 +109,7 @@ app.add_typer(inspect.app)
 app.add_typer(datasets.app)
 app.add_typer(training.app)
 app.add_typer(evaluate.app)
+app.add_typer(classify.app)
 app.add_typer(embed.app)
 app.add_typer(score.app)
 app.add_typer(recommend.app)

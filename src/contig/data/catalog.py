@@ -252,7 +252,7 @@ _BUILT_IN = (
         bipartite=True,
     ),
     _shop("shop", "a seeded log of orders with prices; label: fraud", 2_250, ring=False),
-    _shop("shop-ring", "the same with a ring of fraudulent accounts", 2_311, ring=True),
+    _shop("shop-ring", "the same with a ring of fraudulent accounts", 2_250, ring=True),
 )
 for _dataset in _BUILT_IN:
     register_dataset(_dataset)

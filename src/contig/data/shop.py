@@ -4,10 +4,10 @@ Who orders what and when comes from ``contig.synthetic``. Every item has a usual
 above it. An order is more likely to be fraud the further its price is above the usual one, and the more
 frauds its user has had. Prices are skewed, categories have a long tail, and some values are missing.
 
-With a ring there are also accounts that pass goods on to one another: each buys one or two of a few drop
-items, orders otherwise like everybody else, and its last order is fraud at an ordinary price. Neither the
-price nor the past of the account shows that. What shows it is that other buyers of the drop items turned out
-to be fraudulent.
+With a ring, some accounts pass goods on to one another: they buy two of a few drop items, which others buy as
+well, and then place an order at an ordinary price that is fraud. In all else they order like everybody else.
+Neither the price nor the past of the account shows that fraud. What shows it is that other buyers of the drop
+items turned out to be fraudulent.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ BASE, PER_PRICE, PER_FRAUD, COUNTED_FRAUDS = -6.0, 4.4, 1.5, 2
 ORDERS_PER_USER = 10
 ORDERS_PER_ACCOUNT = 100  # of the whole log, for each account of a ring
 DROP_ITEMS = 8
-SHORTEST, LONGEST = 4, 8  # orders of an account of the ring
-LIFETIME = (2 * DAY, 10 * DAY)
+SHORTEST = 4  # orders of an account of a ring
 
 
 class _Orders(NamedTuple):
@@ -113,38 +112,28 @@ def shop(orders: int = 20_000, *, seed: int = 0, ring: bool = False) -> EventStr
 
 
 def _orders(rng: np.random.Generator, orders: int, seed: int, ring: bool) -> _Orders:
-    lengths = rng.integers(SHORTEST, LONGEST + 1, orders // ORDERS_PER_ACCOUNT if ring else 0)
-    rest = orders - int(lengths.sum())
-    sources = rest // ORDERS_PER_USER
+    sources = orders // ORDERS_PER_USER
     items = max(2 * DROP_ITEMS, sources // 8)
-    base = synthetic(rest, sources=sources, destinations=items, seed=seed, span=SPAN, dropout=0.0)
-    users = int(base.src.max()) + 1
-    item = base.dst - users
-    user, goods, t, last = _ring(rng, lengths, item)
-    user = np.concatenate([base.src, users + user])
-    user = rng.permutation(int(user.max()) + 1)[user]  # a number does not reveal the ring
-    item, t = np.concatenate([item, goods]), np.concatenate([base.t.astype(np.float64), t])
-    last = np.concatenate([np.zeros(len(base), dtype=bool), last])
-    order = np.argsort(t, kind="stable")
-    return _Orders(user[order], item[order], t[order], last[order])
+    base = synthetic(orders, sources=sources, destinations=items, seed=seed, span=SPAN, dropout=0.0)
+    item, last = base.dst - sources, np.zeros(orders, dtype=bool)
+    if ring:
+        item, last = _with_ring(rng, base.src, item)
+    return _Orders(base.src, item, base.t.astype(np.float64), last)
 
 
-def _ring(rng: np.random.Generator, lengths: Ints, items: Ints) -> _Orders:
-    """Draw the orders of the ring, account by account; ordinary ones follow the popularity of the items."""
-    account = np.repeat(np.arange(len(lengths)), lengths)
-    end = np.cumsum(lengths)
-    last = np.zeros(len(account), dtype=bool)
-    last[end - 1] = True
-    item = rng.choice(items, len(account))
-    # Two of the orders before the last are for drop items, which others buy too.
-    known = np.unique(items)
-    drops = rng.choice(known, min(DROP_ITEMS, len(known)), replace=False)
-    for _ in range(2):
-        place = end - 1 - rng.integers(1, lengths) if len(lengths) else end
-        item[place] = rng.choice(drops, len(lengths))
-    start, span = rng.random(len(lengths)) * (SPAN - LIFETIME[1]), rng.uniform(*LIFETIME, len(lengths))
-    within = np.sort(rng.random(len(account)) + account) - account  # ascending within each account
-    return _Orders(account, item, np.floor(start[account] + span[account] * within), last)
+def _with_ring(rng: np.random.Generator, user: Ints, item: Ints) -> tuple[Ints, Flags]:
+    """Let some users buy two drop items before their last order, and mark that order."""
+    order = np.argsort(user, kind="stable")  # by user, then by time
+    end = np.cumsum(np.bincount(user))
+    eligible = np.flatnonzero(np.bincount(user) >= SHORTEST)
+    accounts = rng.choice(eligible, min(len(user) // ORDERS_PER_ACCOUNT, len(eligible)), replace=False)
+    rare = np.argsort(np.bincount(item), kind="stable")
+    drops = rng.choice(rare[: max(DROP_ITEMS, len(rare) // 2)], DROP_ITEMS, replace=False)
+    item, last = item.copy(), np.zeros(len(user), dtype=bool)
+    for back in (2, 3):
+        item[order[end[accounts] - back]] = rng.choice(drops, len(accounts))
+    last[order[end[accounts] - 1]] = True
+    return item, last
 
 
 def _categories(rng: np.random.Generator, items: int) -> Ints:

@@ -1,4 +1,4 @@
-"""What a trained run answers: scores, recommendations and trajectories."""
+"""What a trained run answers: scores, recommendations, trajectories and classifications."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from contig.data.columns import Array
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds
 from contig.files import as_path
+from contig.tasks.calibration import LabelQuality
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -148,3 +149,39 @@ def embedding_table(
         columns["side"] = pa.array(np.where(ids.is_dst[rows], "dst", "src"))
     columns["t"] = pa.array(np.full(len(rows), time))
     return pa.table({**columns, **vector_columns(vectors, "embedding", "e", wide=wide)})
+
+
+@dataclass(frozen=True, eq=False)
+class Classification:
+    """The probability of label 1 for events; every column is ``[events]``, in the order of the query.
+
+    ``baseline`` is the probability by boosted trees on simple columns, without the graph. ``label`` and the
+    qualities are None where events have no labels. For the events of the run itself, ``part`` says to which
+    part each belongs, and the qualities are those of the test events. ``decoder`` was chosen by
+    ``validation_aucs``. ``label_delay`` is how long after its event a label becomes known.
+    """
+
+    src: Array
+    dst: Array
+    t: Array
+    probability: NDArray[np.float64]
+    baseline: NDArray[np.float64]
+    label: NDArray[np.int64] | None
+    part: NDArray[np.str_] | None
+    quality: LabelQuality | None
+    baseline_quality: LabelQuality | None
+    decoder: str
+    validation_aucs: dict[str, float]
+    label_delay: float
+
+    def __len__(self) -> int:
+        return len(self.probability)
+
+    def table(self) -> pa.Table:
+        """Return the columns as an Arrow table."""
+        import pyarrow as pa
+
+        columns: dict[str, Array | None] = {"src": self.src, "dst": self.dst, "t": self.t}
+        columns |= {"probability": self.probability, "baseline": self.baseline}
+        columns |= {"label": self.label, "part": self.part}
+        return pa.table({name: pa.array(column) for name, column in columns.items() if column is not None})

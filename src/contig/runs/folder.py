@@ -6,6 +6,7 @@
 - ``best.pt``: weights and state of the best epoch, after validation
 - ``serving.pt``: weights and state after the whole stream
 - ``observed.pt``: the events observed after the training, and the state after them
+- ``classifier.pt``: the decoders of labels, once the run has classified events
 - ``metrics.json``, ``curve.png``: the result
 - ``checksums.json``: the checksums of all these files but the figure
 
@@ -47,7 +48,15 @@ T = TypeVar("T")
 
 log = logging.getLogger("contig")
 
-RUN_FILES = ("checkpoint.pt", "best.pt", "serving.pt", "observed.pt", "metrics.json", "curve.png")
+RUN_FILES = (
+    "checkpoint.pt",
+    "best.pt",
+    "serving.pt",
+    "observed.pt",
+    "classifier.pt",
+    "metrics.json",
+    "curve.png",
+)
 RUN_FOLDERS = ("stream", "evaluations", "tensorboard")
 
 
@@ -133,7 +142,7 @@ class RunFolder:
     def remove_results(self) -> None:
         """Remove the results of a finished training that continues."""
         evaluations = [f"evaluations/{path.name}" for path in (self.path / "evaluations").glob("*.json")]
-        removed = ["metrics.json", "serving.pt", *evaluations]
+        removed = ["metrics.json", "serving.pt", "classifier.pt", *evaluations]
         for name in removed:
             (self.path / name).unlink(missing_ok=True)
         self.checksums.forget(removed)

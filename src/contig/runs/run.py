@@ -22,6 +22,8 @@ from contig.models import Model, NodeState
 from contig.models.state import SavedRows
 from contig.options import set_options
 from contig.progress import Display
+from contig.runs.answers import Classification
+from contig.runs.classifying import classify_known, classify_new
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, run_facts
@@ -247,6 +249,37 @@ class Run(TrainedModel):
         state = NodeState(self.state.blank, self.trained_stream.num_nodes, device, on_host=self.state.on_host)
         self.folder.restore("best.pt", None, state, len(self.trained_stream))
         return self._measure(chosen, self.config, self.model, state, batch_size, show)
+
+    def classify(
+        self,
+        events: Any = None,
+        reading: ReadOptions | None = None,
+        *,
+        label_delay: float | None = None,
+        refit: bool = False,
+        show: bool | None = None,
+        **options: Unpack[ReadKeywords],
+    ) -> Classification:
+        """Return the probability of label 1 for each event, with that of a baseline without the graph.
+
+        ``events`` is anything that ``observe`` takes, in order after what the run knows; the run does not
+        change. By default they are the events of the run, and the quality is that of the test events.
+
+        A decision uses what is known strictly before the event: the embeddings of both ends, the event's own
+        features, how they compare with the earlier ones of both ends, counts and elapsed times, and the
+        labels known by then, ``label_delay`` after their events (in the unit of the times; 0 by default).
+
+        The classifier is fitted when it is first needed, on the training events; the validation events choose
+        between boosted trees and a network, and calibrate it. It is saved with the run. ``refit``, or another
+        ``label_delay``, fits it again.
+        """
+        given = reading_options(reading).updated(**options)
+        if events is not None and not refit:
+            return classify_new(self, events, given, label_delay=label_delay, show=show)
+        known = classify_known(self, label_delay=label_delay, refit=refit, show=show)
+        if events is None:
+            return known
+        return classify_new(self, events, given, label_delay=known.label_delay, show=show)
 
     def evaluate_heuristics(
         self,

@@ -71,11 +71,9 @@ def check_state(
                 raise unfit(path, f"state.rows.{name} is not in -1..{limit:,}")
 
 
-def unfit(path: Path, reason: str) -> RunError:
+def unfit(path: Path, reason: str, cure: str = "Restore the file from a copy, or train again.") -> RunError:
     """Return the error for a file that does not fit its run."""
-    return RunError(
-        f"{path} does not fit config.json ({reason}); restore the file from a copy, or train again."
-    )
+    return RunError(f"{path} does not fit config.json ({reason}). {cure}")
 
 
 def is_generator_state(value: Any) -> bool:

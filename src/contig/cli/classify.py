@@ -1,0 +1,117 @@
+"""The command ``classify``: the probability of label 1 for events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from contig.cli import console, outputs
+from contig.cli.commands import Command
+from contig.cli.data import Json, reads_events
+from contig.cli.folders import Device, Folder, open_run
+from contig.data.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from contig.runs.answers import Classification
+    from contig.tasks.calibration import LabelQuality
+
+app = typer.Typer()
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig classify runs/shop", "test events of the run"),
+        ("contig classify runs/shop --out all.csv", "all its events"),
+        ("contig classify runs/shop --data new.csv --out p.csv", "new events"),
+        ("contig classify runs/shop --label-delay 604800", "labels a week late"),
+    ),
+)
+@reads_events
+def classify(
+    run: Folder,
+    file: Annotated[
+        str | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            show_default="the events of the run",
+            help="New events, in order after those that the run knows; labels are optional.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="A .csv, .parquet or .arrow file to write."),
+    ] = None,
+    label_delay: Annotated[
+        float | None,
+        typer.Option(
+            "--label-delay",
+            metavar="TIME",
+            show_default="0, or that of the saved classifier",
+            help="How long after its event a label becomes known, in the unit of the times.",
+        ),
+    ] = None,
+    refit: Annotated[bool, typer.Option("--refit", help="Fit the classifier again.")] = False,
+    *,
+    reading: ReadOptions,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Predict the labels of events: the probability of label 1 for each, and how good they are.
+
+    The first call fits a classifier on the training events and saves it with the run: boosted trees or a
+    network, whichever is better on the validation events. Every decision uses only what is known before its
+    event. Boosted trees on simple columns, without the graph, are shown for comparison.
+    """
+    outputs.check_file("--out", out, *outputs.TABLES)
+    opened = open_run(run, device)
+    found = opened.classify(file, reading, label_delay=label_delay, refit=refit)
+    if json:
+        console.print_json({"run": str(run), **_summary(found)})
+    else:
+        _print(found)
+    if out is not None:
+        with outputs.writing(out, f"{len(found):,} events"):
+            outputs.write_table(out, found.table())
+
+
+def _summary(found: Classification) -> dict[str, Any]:
+    def quality(of: LabelQuality | None) -> dict[str, Any] | None:
+        return None if of is None else of.as_dict()
+
+    return {
+        "events": len(found),
+        "decoder": found.decoder,
+        "label_delay": found.label_delay,
+        "validation_auc": found.validation_aucs,
+        "quality": quality(found.quality),
+        "baseline": quality(found.baseline_quality),
+    }
+
+
+def _print(found: Classification) -> None:
+    if found.quality is None or found.baseline_quality is None:
+        console.notice("the events have no labels (--label COLUMN), so the probabilities are not measured")
+        return
+    measured = "Test events, %" if found.part is not None else "New events, %"
+    table = console.new_table(measured, "AUC", "AP", "ECE", "Brier", "label 1", "events")
+    for name, quality in (("classifier", found.quality), ("baseline", found.baseline_quality)):
+        figures = (quality.auc, quality.ap, quality.calibration_error, quality.brier)
+        counts = (f"{quality.positives:,}", f"{quality.events:,}")
+        table.add_row(name, *(_percent(value) for value in figures), *counts)
+    console.out().print(table)
+    choices = ", ".join(f"{name} {_percent(auc)}" for name, auc in found.validation_aucs.items())
+    notes = (
+        f"classifier: {found.decoder}; baseline: boosted trees on simple columns, without the graph",
+        f"AUC of the validation events: {choices}",
+        "ECE: expected calibration error; lower is better, as for the Brier score",
+    )
+    for note in notes:
+        console.out().print(f"  {note}", soft_wrap=True, markup=False)
+
+
+def _percent(value: float) -> str:
+    return "-" if value != value else f"{100 * value:.2f}"

@@ -1,0 +1,290 @@
+"""Classifying the events of a run, or new ones: fit a classifier once, keep it with the run, and use it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from contig.data.columns import Array
+from contig.data.encoding import FeaturePlans
+from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
+from contig.data.splits import Split
+from contig.data.validation import EventColumns
+from contig.errors import ConfigError, DataError, RunError
+from contig.history import History
+from contig.models import Model, NodeState
+from contig.models.contract import EventBatch
+from contig.progress import Display
+from contig.runs.answers import Classification
+from contig.runs.new_events import read_new_events
+from contig.runs.observed import GrowingStream, NewEvents, with_tail
+from contig.runs.saved_model import unfit
+from contig.runs.trained_model import index_stream
+from contig.streaming.walker import Progress, Walker, no_progress
+from contig.tasks.calibration import label_quality
+from contig.tasks.classify import check_labels
+from contig.tasks.label_classifier import READS, LabelClassifier, LabelInputs
+from contig.tasks.label_columns import UNKNOWN, LabelledEvents, graph_columns, simple_columns
+from contig.tasks.selections import check_finite
+
+if TYPE_CHECKING:
+    from contig.runs.run import Run
+
+Ints = NDArray[np.int64]
+
+FILE = "classifier.pt"
+PARTS = ("train", "validation", "test")
+
+
+def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bool | None) -> Classification:
+    """Classify the events that the run was trained on; its quality is that of the test events."""
+    stream, split = run.trained_stream, run.split
+    label = _labels(run, split)
+    saved = None if refit else load_classifier(run, label_delay)
+    delay = _delay(label_delay) if saved is None else saved.delay
+    with Display(show) as display:
+        with display.bar("embedding", len(stream)) as progress:
+            inputs, names = _known_inputs(run, split, delay, progress)
+        classifier = saved or _fitted(run, inputs, names, label, split, delay, display)
+    probability, baseline = classifier.chosen.probability(inputs), classifier.baseline.probability(inputs)
+    part = np.full(len(stream), "held out", dtype="U10")
+    for name, rows in zip(PARTS, (split.train, split.val, split.test), strict=True):
+        part[rows] = name
+    test = split.test
+    return Classification(
+        src=stream.ids.labels[stream.src],
+        dst=stream.ids.labels[stream.dst],
+        t=stream.t,
+        probability=probability,
+        baseline=baseline,
+        label=np.asarray(stream.label),
+        part=part,
+        quality=label_quality(probability[test], label[test]),
+        baseline_quality=label_quality(baseline[test], label[test]),
+        decoder=classifier.chosen.name,
+        validation_aucs=dict(classifier.validation_aucs),
+        label_delay=delay,
+    )
+
+
+def classify_new(
+    run: Run, events: Any, reading: ReadOptions, *, label_delay: float | None, show: bool | None
+) -> Classification:
+    """Classify new events in time order, each from what came before it; the run does not change."""
+    saved = load_classifier(run, label_delay)
+    if saved is None:
+        classify_known(run, label_delay=label_delay, refit=False, show=show)
+        saved = load_classifier(run, label_delay)
+        assert saved is not None
+    columns, place = read_new_events(events, reading, run.features, with_labels=True)
+    _check_label_values(columns, place)
+    with run.online.reading(), Display(show) as display, display.bar("embedding", len(columns.t)) as progress:
+        inputs, new = _new_inputs(run, columns, place, saved, progress)
+    order = np.argsort(columns.t, kind="stable")
+    probability, baseline = (np.empty(len(order)) for _ in range(2))
+    probability[order] = saved.chosen.probability(inputs)
+    baseline[order] = saved.baseline.probability(inputs)
+    src, dst = (np.empty(len(order), dtype=new.names.dtype) for _ in range(2))
+    src[order], dst[order] = new.names[new.src], new.names[new.dst]
+    truth = None if columns.label is None else columns.label == 1
+    return Classification(
+        src=src,
+        dst=dst,
+        t=columns.t,
+        probability=probability,
+        baseline=baseline,
+        label=columns.label,
+        part=None,
+        quality=None if truth is None else label_quality(probability, truth),
+        baseline_quality=None if truth is None else label_quality(baseline, truth),
+        decoder=saved.chosen.name,
+        validation_aucs=dict(saved.validation_aucs),
+        label_delay=saved.delay,
+    )
+
+
+# --- the classifier of a run -------------------------------------------------------------------------
+
+
+def load_classifier(run: Run, label_delay: float | None) -> LabelClassifier | None:
+    """Return the classifier that is saved with the run; None if there is none for these weights and delay."""
+    if not run.folder.has(FILE):
+        return None
+    content = run.folder.load(FILE)
+    classifier = LabelClassifier.from_content(
+        content, lambda reason: unfit(run.path / FILE, reason, "Delete it to fit a new classifier.")
+    )
+    current = content.get("serving") == run.folder.version("serving.pt")
+    return classifier if current and label_delay in (None, classifier.delay) else None
+
+
+def _fitted(
+    run: Run,
+    inputs: LabelInputs,
+    names: tuple[str, ...],
+    label: NDArray[np.bool_],
+    split: Split,
+    delay: float,
+    display: Display,
+) -> LabelClassifier:
+    with display.bar("decoders", len(READS)) as progress:
+        classifier = LabelClassifier.fit(inputs, names, label, split, delay, progress)
+    with run.folder.locked():
+        content = {**classifier.content(), "serving": run.folder.version("serving.pt")}
+        run.folder.save(FILE, content)
+    return classifier
+
+
+def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
+    """Return the labels that a classifier learns from."""
+    if not (run.folder.is_finished and run.folder.has("serving.pt")):
+        raise RunError(
+            f"{run.path} is still in training; it can classify events when the training is finished. "
+            f"To continue it: contig resume {run.path}"
+        )
+    if split.final:
+        raise RunError(
+            f"{run.path} learned from every event (final=true), so no validation events are left to choose a "
+            "classifier by. Train without final, classify once, and use that run."
+        )
+    return check_labels(run.trained_stream, split)
+
+
+def _delay(given: float | None) -> float:
+    delay = 0.0 if given is None else given
+    if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < math.inf:
+        raise ConfigError(f"label_delay={given!r}: pass a number of at least 0, in the unit of the times.")
+    return float(delay)
+
+
+def _check_label_values(columns: EventColumns, place: Callable[[int], str]) -> None:
+    if columns.label is None:
+        return
+    wrong = ~np.isin(columns.label, (0, 1))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise DataError(
+            f"{place(row)}: label {columns.label[row]} is neither 0 nor 1; use 1 for the positive class and "
+            "0 for everything else."
+        )
+
+
+# --- what a classifier reads -------------------------------------------------------------------------
+
+
+def _known_inputs(
+    run: Run, split: Split, delay: float, progress: Progress
+) -> tuple[LabelInputs, tuple[str, ...]]:
+    stream, history = run.trained_stream, run.trained_history
+    state = run.model.new_state(stream.num_nodes, on_host=history.on_host)
+    everything = np.arange(len(stream))
+    found = _read(run.model, state, history, run.batch_size, everything, progress)
+    check_finite(stream, everything, found)
+    label = np.asarray(stream.label)
+    events = _labelled(stream, label, run.features, split.train)
+    return _inputs(events, everything, delay, found)
+
+
+class _NewNodes(NamedTuple):
+    """New events by internal ids, and the names of all nodes."""
+
+    src: Ints
+    dst: Ints
+    names: Array
+
+
+def _new_inputs(
+    run: Run,
+    columns: EventColumns,
+    place: Callable[[int], str],
+    classifier: LabelClassifier,
+    progress: Progress,
+) -> tuple[LabelInputs, _NewNodes]:
+    """Return what is known about new events just before each of them, in time order."""
+    new = GrowingStream(run.stream, run.history).check(columns, place)
+    grown = with_tail(run.stream, _tail(new))
+    first = torch.tensor(new.t[0].item(), dtype=run.history.events["t"].dtype, device=run.history.device)
+    with run.online.at(first) as before:
+        state = before.clone()
+    state.grow(grown.num_nodes)
+    rows = np.arange(len(run.stream), len(grown))
+    walked = np.arange(state.position, len(grown))
+    found = _read(run.model, state, index_stream(grown, state), run.batch_size, walked, progress)
+    found = found[len(walked) - len(rows) :]
+    check_finite(grown, rows, found)
+    label = np.full(len(grown), UNKNOWN)
+    label[: len(run.trained_stream)] = run.trained_stream.label
+    if columns.label is not None:
+        label[rows] = columns.label[np.argsort(columns.t, kind="stable")]
+    events = _labelled(grown, label, run.features, run.split.train)
+    inputs, names = _inputs(events, rows, classifier.delay, found)
+    if names != classifier.columns:
+        raise unfit(run.path / FILE, "its columns are others", "Fit it again: --refit (refit=True).")
+    return inputs, _NewNodes(new.src, new.dst, grown.ids.labels)
+
+
+def _tail(new: NewEvents) -> dict[str, Any]:
+    columns = {"src": new.src, "dst": new.dst, "t": new.t, "features": new.features}
+    events = {name: torch.tensor(np.array(c)) for name, c in columns.items() if c is not None}
+    return {"events": events, "labels": new.labels, "is_dst": new.is_dst}
+
+
+def _inputs(
+    events: LabelledEvents, rows: Ints, delay: float, found: NDArray[np.float32]
+) -> tuple[LabelInputs, tuple[str, ...]]:
+    """Join the columns of events with the model's score and embeddings, ``found``."""
+    simple, graph = simple_columns(events, rows, delay), graph_columns(events, rows, delay)
+    inputs = LabelInputs(simple.values, np.concatenate([graph.values, found[:, :1]], axis=1), found[:, 1:])
+    return inputs, (*simple.names, *graph.names, "score of the pair")
+
+
+def _labelled(stream: EventStream, label: Ints, plans: FeaturePlans | None, train: Ints) -> LabelledEvents:
+    """Return events with standardized features, by the training part where there is no plan."""
+    features = stream.edge_features
+    if features is None:
+        features = np.zeros((len(stream), 0), np.float32)
+    plan = None if plans is None else plans.events
+    if plan is not None:
+        names, numeric = plan.outputs, plan.numeric
+    else:
+        names, numeric = tuple(f"f{i}" for i in range(features.shape[1])), np.arange(features.shape[1])
+        spread = features[train].std(axis=0)
+        features = (features - features[train].mean(axis=0)) / np.where(spread > 1e-6, spread, np.inf)
+    return LabelledEvents(stream.src, stream.dst, stream.t, label, features, names, numeric)
+
+
+@torch.no_grad()
+def _read(
+    model: Model,
+    state: NodeState,
+    history: History,
+    batch_size: int,
+    events: Ints,
+    progress: Progress = no_progress,
+) -> NDArray[np.float32]:
+    """Return the score of each event and the embeddings of both ends just before it, ``[events, 1 + 2 d]``.
+
+    A heuristic has no embeddings.
+    """
+    own_link = type(model).link is not Model.link
+
+    def read(batch: EventBatch) -> Tensor:
+        src, dst, t = batch.src, batch.dst, batch.t
+        if not model.learns:
+            return model.link(state, history, src, dst.unsqueeze(1), t, t[0]).float()
+        both = model.embed(state, history, torch.cat([src, dst]), t.repeat(2), t[0])
+        ours, theirs = both[: len(src)], both[len(src) :]
+        score = model.score(ours, theirs)
+        if own_link:
+            score = model.link(state, history, src, dst.unsqueeze(1), t, t[0]).squeeze(1)
+        return torch.cat([score.unsqueeze(1), ours, theirs], dim=1).float()
+
+    walker = Walker(model, state, history, batch_size, read, capacity=len(events))
+    return walker.read_all(events, progress)

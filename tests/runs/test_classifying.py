@@ -1,0 +1,239 @@
+"""Classification of a run's own and of new events: causal, and saved with the run."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from sklearn.metrics import roc_auc_score
+from support.commands import Answer
+from support.trained import TINY, fast_training
+
+import contig
+from contig.data.shop import FEATURES, shop_table
+from contig.errors import ConfigError, DataError, RunError
+from contig.runs.classifying import FILE, load_classifier
+from contig.tasks import label_decoding, label_trees
+
+COLUMNS = {"src": "user", "dst": "item", "t": "time", "label": "fraud"}
+FLAGS = ("--src", "user", "--dst", "item", "--time", "time")
+ORDERS, CUT = 3_000, 2_600
+SETTINGS = {**TINY, "epochs": 1, "batch_size": 200, "show": False}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Few trees and short training of decoders: what is tested here does not depend on their quality."""
+    with pytest.MonkeyPatch.context() as patch, fast_training():
+        patch.setattr(label_trees, "ROUNDS", 20)
+        patch.setattr(label_decoding, "VALIDATIONS", 3)
+        yield
+
+
+@pytest.fixture(scope="module")
+def log() -> pa.Table:
+    return shop_table(ORDERS, seed=4, ring=True)
+
+
+@pytest.fixture(scope="module")
+def run(log: pa.Table, tmp_path_factory) -> contig.Run:
+    out = tmp_path_factory.mktemp("classify") / "run"
+    run = contig.fit(log.slice(0, CUT), out=out, **COLUMNS, features=FEATURES, **SETTINGS)
+    run.classify(show=False)
+    return run
+
+
+@pytest.fixture(scope="module")
+def later(log: pa.Table) -> pa.Table:
+    return log.slice(CUT)
+
+
+def test_its_own_events_are_measured_on_the_test_part(run: contig.Run, log: pa.Table) -> None:
+    found = run.classify(show=False)
+    assert len(found) == CUT
+    assert found.src.tolist() == log["user"].to_pylist()[:CUT]
+    test = found.part == "test"
+    assert np.array_equal(np.flatnonzero(test), run.split.test)
+    truth = np.array(log["fraud"].to_pylist()[:CUT])[test]
+    assert found.quality.auc == pytest.approx(roc_auc_score(truth, found.probability[test]))
+    assert found.baseline_quality.auc == pytest.approx(roc_auc_score(truth, found.baseline[test]))
+    assert (found.quality.events, found.quality.positives) == (len(truth), truth.sum())
+    assert 0 <= found.probability.min() <= found.probability.max() <= 1
+    best = max(auc for name, auc in found.validation_aucs.items() if name != "trees on simple columns")
+    assert found.validation_aucs[found.decoder] == best
+    assert set(found.table().column_names) == {"src", "dst", "t", "probability", "baseline", "label", "part"}
+
+
+def test_a_saved_classifier_gives_equal_probabilities(run: contig.Run, later: pa.Table) -> None:
+    first = run.classify(later, **COLUMNS, show=False)
+    opened = contig.Run.open(run.path)
+    before = (run.path / FILE).stat().st_mtime_ns
+    again = opened.classify(later, **COLUMNS, show=False)
+    np.testing.assert_allclose(again.probability, first.probability, rtol=1e-6)
+    np.testing.assert_allclose(again.baseline, first.baseline, rtol=1e-6)
+    assert (run.path / FILE).stat().st_mtime_ns == before  # fitted once
+    assert len(opened.stream) == CUT  # the run has not observed the events
+    assert again.part is None
+    assert again.quality.positives == sum(later["fraud"].to_pylist())
+
+
+def test_the_future_changes_no_decision(run: contig.Run, later: pa.Table) -> None:
+    """Later events and labels, and an event's own label, leave the probability of an event as it is."""
+    row = 150
+    time = later["time"].to_numpy()
+    keep = int(np.searchsorted(time, time[row], side="right"))
+    whole = run.classify(later, **COLUMNS, show=False)
+    labels = later["fraud"].to_numpy().copy()
+    labels[time >= time[row]] ^= 1
+    changed = later.set_column(later.column_names.index("fraud"), "fraud", pa.array(labels))
+    for other in (later.slice(0, keep), changed):
+        found = run.classify(other, **COLUMNS, show=False)
+        assert found.probability[row] == pytest.approx(whole.probability[row], rel=1e-5)
+        assert found.baseline[row] == pytest.approx(whole.baseline[row], rel=1e-9)
+
+
+def test_with_a_delay_recent_labels_do_not_count(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run.path, copy)
+    opened = contig.Run.open(copy)
+    span = later["time"].to_numpy()[-1] - later["time"].to_numpy()[0]
+    delay = float(span.astype("timedelta64[s]").astype(int)) + 1
+    known = opened.classify(later, **COLUMNS, label_delay=delay, show=False)
+    unknown = opened.classify(later.drop_columns("fraud"), **COLUMNS | {"label": None}, show=False)
+    assert unknown.label_delay == delay  # that of the saved classifier
+    assert unknown.quality is None
+    np.testing.assert_allclose(known.probability, unknown.probability, rtol=1e-6)
+    assert load_classifier(opened, 0.0) is None  # it was fitted for another delay
+
+
+def test_events_are_answered_in_the_order_of_the_file(run: contig.Run, later: pa.Table) -> None:
+    order = np.random.default_rng(0).permutation(len(later))
+    sorted_, shuffled = (
+        run.classify(table, **COLUMNS, show=False) for table in (later, later.take(pa.array(order)))
+    )
+    assert shuffled.src.tolist() == sorted_.src[order].tolist()
+    ties = len(np.unique(later["time"].to_numpy())) < len(later)
+    assert not ties or shuffled.t.tolist() == sorted_.t[order].tolist()
+    np.testing.assert_allclose(shuffled.probability, sorted_.probability[order], rtol=1e-4)
+
+
+def test_unseen_nodes_categories_and_missing_values_are_welcome(run: contig.Run) -> None:
+    last = run.stream.t[-1].item()
+    table = pa.table(
+        {
+            "user": ["nobody", "user-000001"],
+            "item": ["nothing", "item-00001"],
+            "time": [last + 5, last + 6],
+            "price": pa.array([None, 1e9]),
+            "category": ["new", None],
+            "payment": pa.array([None, "barter"]),
+        }
+    )
+    found = run.classify(table, src="user", dst="item", t="time", show=False)
+    assert found.src.tolist() == ["nobody", "user-000001"]
+    assert np.isfinite(found.probability).all()
+
+
+def test_a_damaged_classifier_is_refused(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run.path, copy)
+    content = bytearray((copy / FILE).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copy / FILE).write_bytes(content)
+    with pytest.raises(RunError, match=r"classifier\.pt is damaged"):
+        contig.Run.open(copy).classify(later, **COLUMNS, show=False)
+    opened = contig.Run.open(run.path)
+    saved = opened.folder.load(FILE)
+    for broken in ({**saved, "chosen": {}}, {**saved, "delay": "soon"}, {"serving": saved["serving"]}):
+        with opened.folder.locked():
+            opened.folder.save(FILE, broken)
+        with pytest.raises(RunError, match=r"classifier\.pt does not fit .* Delete it"):
+            opened.classify(later, **COLUMNS, show=False)
+    with opened.folder.locked():
+        opened.folder.save(FILE, saved)
+
+
+def test_a_classifier_of_other_weights_is_not_used(run: contig.Run, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run.path, copy)
+    contig.resume(copy, epochs=2, show=False)
+    assert not (copy / FILE).exists()
+
+
+def test_a_heuristic_classifies_without_embeddings(log: pa.Table, tmp_path: Path) -> None:
+    run = contig.fit(log.slice(0, CUT), "popularity", out=tmp_path / "run", **COLUMNS, show=False)
+    found = run.classify(show=False)
+    assert not any("embeddings" in name for name in found.validation_aucs)
+    assert found.quality.auc > 0.5
+
+
+@pytest.mark.parametrize("delay", [-1, float("nan"), float("inf"), True, "a week"])
+def test_bad_delays_are_refused(run: contig.Run, delay) -> None:
+    with pytest.raises(ConfigError, match="label_delay="):
+        run.classify(label_delay=delay, refit=True, show=False)
+
+
+def test_bad_events_are_refused(run: contig.Run, log: pa.Table, later: pa.Table) -> None:
+    with pytest.raises(DataError, match="before the last event"):
+        run.classify(log.slice(0, 5), **COLUMNS, show=False)
+    wrong = later.set_column(later.column_names.index("fraud"), "fraud", pa.array([3] * len(later)))
+    with pytest.raises(DataError, match=r"row 0 .*label 3 is neither 0 nor 1"):
+        run.classify(wrong, **COLUMNS, show=False)
+    with pytest.raises(DataError, match="no column 'category'"):
+        run.classify(later.drop_columns("category"), **COLUMNS, show=False)
+    with pytest.raises(DataError, match="no column 'crime' for the labels"):
+        run.classify(later, **COLUMNS | {"label": "crime"}, show=False)
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        (None, "has no labels to classify"),
+        ([0, 2] * 200, "label 2 is neither 0 nor 1"),
+        ([0] * 400, "0 of the .* training events have label 1"),
+    ],
+)
+def test_a_run_without_useful_labels_is_refused(labels, problem: str) -> None:
+    stream = contig.synthetic(400, seed=1)
+    stream = replace(stream, label=None if labels is None else np.array(labels))
+    run = contig.fit(stream, "popularity", show=False)
+    with pytest.raises(DataError, match=problem):
+        run.classify(show=False)
+
+
+def test_the_command_writes_probabilities(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:
+    pa.csv.write_csv(later, tmp_path / "later.csv")
+    out = tmp_path / "p.parquet"
+    answer = Answer(
+        "classify", run.path, "--data", tmp_path / "later.csv", *FLAGS, "--label", "fraud", "--out", out
+    )
+    assert answer.code == 0, answer.err
+    import pyarrow.parquet as pq
+
+    expected = run.classify(later, **COLUMNS, show=False)
+    np.testing.assert_allclose(pq.read_table(out)["probability"].to_numpy(), expected.probability, rtol=1e-5)
+    rows = {line.split()[0]: line.split()[1:] for line in answer.out.splitlines() if line.strip()}
+    assert float(rows["classifier"][0]) == pytest.approx(100 * expected.quality.auc, abs=0.01)
+    assert float(rows["baseline"][0]) == pytest.approx(100 * expected.baseline_quality.auc, abs=0.01)
+    content = Answer("classify", run.path, "--data", tmp_path / "later.csv", *FLAGS, "--json").json
+    assert content["quality"] is None
+    own = Answer("classify", run.path, "--json").json
+    assert own["quality"]["events"] == len(run.split.test)
+
+
+def test_the_command_refuses_bad_input(run: contig.Run, tmp_path: Path) -> None:
+    cases = [
+        (("--out", tmp_path / "x.txt"), "Unknown file format"),
+        (("--data", tmp_path / "nowhere.csv"), "no such file"),
+        (("--label-delay", "-3", "--refit"), "label_delay=-3.0"),
+    ]
+    for arguments, problem in cases:
+        answer = Answer("classify", run.path, *arguments)
+        assert answer.code == 2
+        assert problem in " ".join(answer.err.split())
+    assert Answer("classify", tmp_path).code == 2
