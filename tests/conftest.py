@@ -96,7 +96,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
 
     def train(name: str, stream: EventStream, **settings: Any) -> Run:
         with fast_training():
-            return fit(stream, out=tmp_path_factory.mktemp("runs") / name, show=False, **TINY | settings)
+            return fit(
+                stream, "contig", out=tmp_path_factory.mktemp("runs") / name, show=False, **TINY | settings
+            )
 
     return train
 

@@ -47,7 +47,7 @@ def labeled(tmp_path_factory: pytest.TempPathFactory, fast_training: None) -> Pa
     """A run with labels."""
     stream = synthetic(600, sources=40, destinations=9, seed=3, dropout=0.9)
     out = tmp_path_factory.mktemp("runs") / "labeled"
-    fit(stream, out=out, epochs=1, show=False, **TINY)
+    fit(stream, "contig", out=out, epochs=1, show=False, **TINY)
     return out
 
 

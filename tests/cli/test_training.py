@@ -32,11 +32,11 @@ def test_train_gives_the_metrics_of_the_library(visits: Path, run: Path, here: P
 def test_train_json_is_the_metrics(visits: Path) -> None:
     command = ["train", visits, *COLUMNS, "--bipartite", "--epochs", 1, "--seed", 9, *SET, "--json"]
     answer = Answer(*command)
-    assert answer.json["run"] == "runs/visits-contig-9"  # the default folder
+    assert answer.json["run"] == "runs/visits-contig-pair-9"  # the default folder
     printed = {
         key: value for key, value in answer.json.items() if key not in ("run", "heuristics", "loses_to")
     }
-    assert printed == RunFolder("runs/visits-contig-9").metrics().as_dict()
+    assert printed == RunFolder("runs/visits-contig-pair-9").metrics().as_dict()
     stream = read_events(visits, src="who", dst="page", t="when", bipartite=True)
     heuristic = fit(stream, "edgebank", out="heuristic", show=False, batch_size=TINY["batch_size"])
     assert set(answer.json["heuristics"]) == {"recency", "edgebank", "popularity", "transition"}
@@ -60,7 +60,7 @@ def test_train_table(visits: Path) -> None:
     for selection, key in {**rows, "ind. dyglib": "inductive_dyglib"}.items():
         m = metrics[key]
         cells = [f"{100 * m[key]:.2f}" for key in ("ap", "auc", "ap_overall", "auc_overall")]
-        assert " ".join([selection, "contig", *cells, f"{m['events']}"]) in answer.words
+        assert " ".join([selection, "contig-pair", *cells, f"{m['events']}"]) in answer.words
         assert re.search(rf"{selection} edgebank( \d+\.\d\d){{4}} {m['events']}", answer.words)
     assert "best epoch: 1 of 1" in answer.words
     assert "run: mine" in answer.words
@@ -91,7 +91,7 @@ def test_options_override_the_recipe(visits: Path, here: Path) -> None:
     options = ["--epochs", 1, "--set", "dropout=0.3", "--out", "run"]
     assert Answer("train", "--config", "recipe.json", *COLUMNS, *options).code == 0
     config = RunFolder("run").config()
-    assert (config.model, config.train.seed, config.train.holdout) == ("contig", 5, "paper")
+    assert (config.model, config.train.seed, config.train.holdout) == ("contig-pair", 5, "paper")
     assert (config.train.epochs, config.model_options.dropout) == (1, 0.3)  # from the command line
     assert config.model_options.dim == TINY["dim"]
 
@@ -216,5 +216,5 @@ def test_resuming_a_finished_run_prints_its_result(run: Path) -> None:
     best = metrics.best_epoch
     assert f"is finished after 2 epochs (the limit); the best was epoch {best}." in answer.words
     assert f"To train longer: contig resume {run} --epochs 4" in answer.err
-    assert f"transductive contig {100 * metrics.transductive.ap:.2f}" in answer.words
+    assert f"transductive contig-pair {100 * metrics.transductive.ap:.2f}" in answer.words
     assert f"best epoch: {best} of 2" in answer.words

@@ -107,6 +107,19 @@ def test_every_valid_destination_is_equally_likely(kind: Kind, event: int, expec
         assert stats.chisquare(counts).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("historical", [0, 1, 5, 7])
+def test_historical_negatives_beside_random_ones(historical: int) -> None:
+    """The first columns are those of random negatives alone, the last those of historical ones."""
+    count, drawn = 7, {}
+    for kind in KINDS:
+        negatives = Negatives(stream_of(CROWDED), kind, train=np.array(TRAIN), seed=3)
+        drawn[kind] = negatives.draw(*numbers(CROWDED), count=count)
+    mixed = Negatives(stream_of(CROWDED), train=np.array(TRAIN), seed=3)
+    found = mixed.draw(*numbers(CROWDED), count=count, historical=historical)
+    expected = torch.where(torch.arange(count) < count - historical, *drawn.values())
+    assert torch.equal(found, expected)
+
+
 def test_which_samples_fall_back_to_random_ones() -> None:
     """Those of sources without a training destination that is not true now; none of random negatives."""
     events, src = numbers(CROWDED)

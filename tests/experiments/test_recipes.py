@@ -51,16 +51,16 @@ def test_two_files_about_the_same_data_have_different_names(tmp_path: Path) -> N
     content = {"data": "mooc", "settings": {"epochs": 50}}
     [one] = read_recipes(write(tmp_path / "mooc.json", content))
     [other] = read_recipes(write(tmp_path / "departures.json", content | {"settings": {"epochs": 20}}))
-    assert (one.name, other.name) == ("mooc-contig", "departures-mooc-contig")
+    assert (one.name, other.name) == ("mooc-contig-pair", "departures-mooc-contig-pair")
 
 
 def test_the_recipe_of_a_model_on_a_dataset(tmp_path: Path) -> None:
     write(tmp_path / "mooc.json", {"data": "mooc", "settings": {"dim": 1}})
     write(tmp_path / "mooc-tgn.json", {"data": "mooc", "model": "tgn", "settings": {"dim": 2}})
     write(tmp_path / "mooc-jodie.json", {"data": "mooc", "model": "tgat", "settings": {"dim": 3}})
-    found = {model: find_recipe(tmp_path, "mooc", model) for model in ("contig", "tgn", "jodie")}
+    found = {model: find_recipe(tmp_path, "mooc", model) for model in ("contig-pair", "tgn", "jodie")}
     assert {model: one and one.settings["dim"] for model, one in found.items()} == {
-        "contig": 1,
+        "contig-pair": 1,
         "tgn": 2,
         "jodie": None,
     }

@@ -30,7 +30,7 @@ def test_the_keys_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     written(path, RunConfig.of("contig", {"dim": 9, "seed": 3}))
     content = json.loads(path.read_text())
-    assert set(content) == {"schema", "contig", "numerics", "data", "model", "options", "train"}
+    assert set(content) == {"schema", "contig", "numerics", "data", "parts", "model", "options", "train"}
     assert (content["schema"], content["numerics"], content["model"]) == (1, VERSION, "contig")
     assert (content["options"]["dim"], content["train"]["seed"]) == (9, 3)
     fingerprint = STREAM.fingerprint()

@@ -56,9 +56,9 @@ def fast_training() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def train_tiny(stream: EventStream, out: Path, **settings: Any) -> Run:
+def train_tiny(stream: EventStream, out: Path, model: str = "contig", **settings: Any) -> Run:
     """Train one epoch of ``TINY``, or whatever ``settings`` change about it."""
-    return fit(stream, out=out, show=False, **{"epochs": 1, **TINY, **settings})
+    return fit(stream, model, out=out, show=False, **{"epochs": 1, **TINY, **settings})
 
 
 def renew_checksums(folder: Path) -> None:

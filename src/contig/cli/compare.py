@@ -31,7 +31,7 @@ app = typer.Typer()
     epilog=console.examples(
         ("contig repeat collegemsg pair/collegemsg", "three seeds"),
         ("contig repeat mine/*.json --at-once 9 --device cuda", "in parallel on a GPU"),
-        ("contig repeat mooc --evaluate recommend", "rank destinations, too"),
+        ("contig repeat mooc --evaluate recommend", "also rank"),
         ("contig repeat mooc --evaluate link:negatives=historical", "a task with options"),
     ),
 )

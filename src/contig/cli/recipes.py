@@ -49,6 +49,7 @@ def recipes(
 
 def _list(json: bool) -> None:
     from contig.experiments.recipe_files import load_recipe_file, packaged_recipes
+    from contig.models import DEFAULT_MODEL
 
     found = {name: load_recipe_file(path) for name, path in packaged_recipes().items()}
     if json:
@@ -59,6 +60,6 @@ def _list(json: bool) -> None:
         column.justify = "left"
     for name, recipe in found.items():
         variants = str(len(recipe.get("variants", {})) or "")
-        models = ", ".join(recipe.get("models", [recipe.get("model", "contig")]))
+        models = ", ".join(recipe.get("models", [recipe.get("model", DEFAULT_MODEL)]))
         table.add_row(*map(console.plain, (name, recipe["data"], models, variants)))
     console.out().print(table)

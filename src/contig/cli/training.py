@@ -64,7 +64,7 @@ def train(
         typer.Option(
             "--model",
             metavar="NAME",
-            show_default="contig",
+            show_default="contig-pair",
             help="A name (see: contig models), or package.module:Class for a model of your own.",
         ),
     ] = None,
@@ -167,6 +167,7 @@ def _with_recipe(
 ) -> tuple[str, str, dict[str, Any], ReadOptions]:
     """Return data, model, settings and reading: the recipe's, unless the command line sets them."""
     from contig.experiments.recipes import read_recipes
+    from contig.models import DEFAULT_MODEL
     from contig.options import parse_settings
 
     recipe = None if config is None else read_recipes(config)[0]
@@ -177,7 +178,7 @@ def _with_recipe(
         raise ConfigError("Nothing to train on: name a file or a dataset, or a recipe with --config.")
     chosen = {**(recipe.settings if recipe else {}), **parse_settings(settings)}
     chosen |= {name: value for name, value in given.items() if value is not None}
-    return file, model or (recipe.model if recipe else "contig"), chosen, reading
+    return file, model or (recipe.model if recipe else DEFAULT_MODEL), chosen, reading
 
 
 def _stem(file: str) -> str:

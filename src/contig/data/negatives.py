@@ -28,8 +28,9 @@ class Negatives:
     ``random`` samples from ``destinations`` (all of the stream's by default); ``historical-source`` from the
     destinations of the source's training events. If the source has no such destination left, the sample is
     ``random``; ``falls_back`` says for which events. A sampled pair is never a true event of that source and
-    time. ``events`` are the positions that will be sampled for (all by default); if one of them leaves no
-    destination to sample, that is an error.
+    time. With ``train``, ``draw`` can add historical negatives to random ones. ``events`` are the positions
+    that will be sampled for (all by default); if one of them leaves no destination to sample, that is an
+    error.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Negatives:
         self._first = self._tensor(truth.first)  # [groups + 1] where each group begins
         self._group = self._tensor(truth.group_of_event)  # [events]
         self._most = int(np.diff(truth.first).max())
-        met = _pairs(stream, None if kind == "random" else train)
+        met = _pairs(stream, train)
         self._pairs = self._tensor(met)  # sorted source * nodes + destination
         self._check_possible(stream, np.arange(len(stream)) if events is None else events)
 
@@ -94,17 +95,21 @@ class Negatives:
         inside = at < self._first[group + 1].unsqueeze(1)
         return torch.where(inside, self._true[torch.where(inside, at, 0)], -1)  # [events, most]
 
-    def draw(self, events: Tensor, src: Tensor, count: int = 1) -> Tensor:
-        """Sample ``count`` negative destinations for each event (by position), ``[events, count]``."""
+    def draw(self, events: Tensor, src: Tensor, count: int = 1, *, historical: int = 0) -> Tensor:
+        """Sample ``count`` negative destinations for each event (by position), ``[events, count]``.
+
+        The last ``historical`` of them are ``historical-source``, whatever the kind.
+        """
         uniform = torch.rand(
             (len(events), count), dtype=torch.float64, device=self.device, generator=self.generator
         )
         true = self._true_at(events)
         random = self._pick(self.destinations, *self._segment_of_all(len(events)), true, uniform)[0]
-        if self.kind == "random":
+        kept = 0 if self.kind == "historical-source" else count - historical
+        if kept == count:
             return random
-        picked, any_left = self._pick_met(src, true, uniform)
-        return torch.where(any_left, picked, random)
+        picked, any_left = self._pick_met(src, true, uniform[:, kept:])
+        return torch.cat([random[:, :kept], torch.where(any_left, picked, random[:, kept:])], dim=1)
 
     def falls_back(self, events: Tensor, src: Tensor) -> Tensor:
         """Return for which events ``historical-source`` has to sample at random."""

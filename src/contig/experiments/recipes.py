@@ -19,6 +19,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import unknown
 from contig.experiments.recipe_files import find_recipe_file, load_recipe_file, not_a_recipe
 from contig.files import expanded
+from contig.models import DEFAULT_MODEL
 from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS
 from contig.tasks.baselines import HEURISTICS
@@ -32,7 +33,7 @@ class Recipe:
     """A model with settings, and the data to train it on."""
 
     data: str
-    model: str = "contig"
+    model: str = DEFAULT_MODEL
     settings: dict[str, Any] = field(default_factory=dict)
     variant: str = PLAIN
     file: str = ""  # the file it was read from, without extension
@@ -97,11 +98,11 @@ def _parse(content: Any, file: str) -> list[Recipe]:
         if name not in FIELDS:
             raise ValueError(unknown("field", name, FIELDS[:-1]).rstrip("."))
     for name in ("data", "model"):
-        if not isinstance(content.get(name, "contig" if name == "model" else None), str):
+        if not isinstance(content.get(name, DEFAULT_MODEL if name == "model" else None), str):
             raise ValueError(f"the field {name} must be text")
     settings = _check_object(content.get("settings", {}), "the field settings")
     reading = ReadOptions.from_dict(_check_object(content.get("reading", {}), "the field reading"))
-    model = content.get("model", "contig")
+    model = content.get("model", DEFAULT_MODEL)
     base = Recipe(content["data"], model, dict(settings), file=file, reading=reading)
     if "models" in content:
         return _models(base, content)

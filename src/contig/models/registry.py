@@ -42,6 +42,7 @@ _BUILTIN = {
     "transition": "contig.models.heuristics.transition:Transition",
 }
 MODELS: tuple[str, ...] = tuple(_BUILTIN)
+DEFAULT_MODEL = "contig-pair"  # what is trained where no model is named
 
 
 def check_model_class(name: str, found: Any) -> None:

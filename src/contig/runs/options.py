@@ -33,6 +33,9 @@ class TrainOptions:
     weight_decay: float = option(0.0, "L2 penalty of Adam", low=0, below=inf)
     clip: float = option(1.0, "maximum norm of a gradient; single bursts otherwise upset the states", above=0)
     negatives: int = option(1, "destinations sampled against each true one", low=1)
+    historical: int = option(
+        0, "further negatives for each event: destinations that its source met in training", low=0
+    )
     loss: Literal["logistic", "softmax"] = option(
         "logistic", "compare each candidate with a threshold (logistic), or a true one with its negatives"
     )

@@ -16,7 +16,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 from contig.kernels.devices import pick_device
-from contig.models import Model, model_class
+from contig.models import DEFAULT_MODEL, Model, model_class
 from contig.options import check_flag
 from contig.progress import Display
 from contig.runs.config import RunConfig
@@ -39,7 +39,7 @@ RESUMABLE = ("epochs", "patience", "checkpoint_seconds")  # options that may cha
 
 def fit(
     data: Any,
-    model: str | type[Model] = "contig",
+    model: str | type[Model] = DEFAULT_MODEL,
     *,
     out: str | Path | None = None,
     device: str = "auto",

@@ -45,13 +45,14 @@ class Session:
         train, size = data.split.train, config.train.batch_size
         self.negatives = Negatives(
             data.stream,
+            train=train if config.train.historical else None,
             destinations=np.unique(data.stream.dst[train]),  # one that appears later must not be learned from
             events=train,
             seed=config.train.seed,
             device=data.device,
         )
         self._negative = torch.zeros(
-            (data.training.num_events, config.train.negatives), dtype=torch.int64, device=data.device
+            (data.training.num_events, _candidates(config.train)), dtype=torch.int64, device=data.device
         )
         self._drawn = False  # whether those are the negatives of the current epoch
         compiled = should_compile(self.model, config.train, data.device, -(-len(train) // size))
@@ -86,9 +87,9 @@ class Session:
         """Draw the negatives of a whole epoch, and count the nodes that its batches read."""
         self._generator_before_draw = self.negatives.generator.get_state()
         history, events = self.data.training, self.walker.schedule.events
-        src, count = history.events["src"], self.config.train.negatives
+        src, count, met = history.events["src"], _candidates(self.config.train), self.config.train.historical
         for part in events.split(DRAWN_AT_ONCE):
-            self._negative[part] = self.negatives.draw(part, src[part], count)
+            self._negative[part] = self.negatives.draw(part, src[part], count, historical=met)
         size = self.config.train.batch_size
         self.walker.expect(count_nodes(self.model, history, events, self._negative[events], size))
         self._drawn = True
@@ -166,6 +167,10 @@ class Session:
         self.negatives.generator.set_state(generators["negatives"].cpu())
         if self.progress.step:  # repeat the draw of the current epoch, which advances the generator
             self.draw_negatives()
+
+
+def _candidates(options: TrainOptions) -> int:
+    return options.negatives + options.historical
 
 
 def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:
