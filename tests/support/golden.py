@@ -63,6 +63,8 @@ TRAININGS: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-all-activity": ("contig", {"scope": "all", "activity": True}),
     "contig-scope-pair": ("contig", {"scope": "pair"}),
     "tgat-one-layer": ("tgat", {"layers": 1, "identity": 5}),
+    # with large steps, rounding errors of its large inputs grow into other numbers
+    "tpnet": ("tpnet", {"lr": 0.0001, "decay": 0.3}),
 }
 NODE_FEATURES = ("contig", "tgn", "tgat", "graphsage", "vgae")  # trained on nodes with features
 EVALUATIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
@@ -131,7 +133,7 @@ def trained(stream: EventStream, model: str, settings: dict[str, Any]) -> Iterat
     known = {f.name for kind in (model_class(model).options, TrainOptions) for f in fields(kind)}
     sizes = {key: value for key, value in SIZES.items() if key in known}
     with tempfile.TemporaryDirectory() as folder, patch.object(loop, "draw_curve"):
-        yield fit(stream, model, out=folder, device="cpu", show=False, **sizes, **settings)
+        yield fit(stream, model, out=folder, device="cpu", show=False, **(sizes | settings))
 
 
 _until_exit = ExitStack()  # removes the folders of the evaluated runs
