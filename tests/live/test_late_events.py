@@ -89,9 +89,12 @@ def test_an_accepted_late_event_changes_the_history_and_no_state(
         assert times == sorted(times)
         assert times.count(old) == before["entry_time"][node].count(old) + 1
         engine.observe(rows(tiny, slice(300, 350)))
+        engine.score(sent.src, sent.dst)  # reads the evidence
         final = state_of(engine)
     with open_engine(tmp_path, late="accept") as again:
+        again.score(sent.src, sent.dst)
         assert bit_identical(state_of(again), final)
+        assert final["evidence"]
 
 
 @pytest.mark.parametrize("seed", range(4))

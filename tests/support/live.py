@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds
 from contig.history import History
+from contig.kernels.keyed_events import LENGTH_BITS, LENGTH_MASK
 from contig.live import Engine, Events, Settings
 from contig.models import EventBatch
 from contig.models.registry import model_class
@@ -85,8 +86,22 @@ def state_of(engine: Engine) -> dict[str, Any]:
         "late": graph.batches.late.tolist(),
         "rows": rows,
         "complete": graph.complete,
+        "evidence": [_evidence(one) for one in history._evidence.values()],
         **entries,
     }
+
+
+def _evidence(evidence: Any) -> dict[str, Any]:
+    """What is counted, by key: the times, and the decayed counts at each of them."""
+    found: dict[str, Any] = {}
+    for name in ("events", "transitions"):
+        keyed = getattr(evidence, name)
+        for key, packed in keyed.table[keyed.table[:, 0] >= 0].tolist():
+            start, length = packed >> LENGTH_BITS, packed & LENGTH_MASK
+            if length:
+                part = slice(start, start + length)
+                found[f"{name} {key}"] = keyed.entry_time[part].tolist(), keyed.entry_decayed[part].tolist()
+    return dict(sorted(found.items()))
 
 
 class Offline:

@@ -13,8 +13,9 @@ from typing import Any
 
 import torch
 
-from support import hostile
+from support import hostile, hostile_live
 from support.hostile import GOOD, Reference, count
+from support.hostile_live import LiveReference
 
 # Attacks of the full scale.
 FULL = {
@@ -28,8 +29,13 @@ FULL = {
     "full_disk": 30,
     "read_only": 3,
     "homeless": 2,
+    "live_killed": 200,
+    "live_damaged": 500,
+    "live_full_disk": 30,
+    "live_small_files": 30,
+    "live_two_engines": 5,
 }
-MOUNTED = ("full_disk", "read_only")
+MOUNTED = ("full_disk", "read_only", "live_full_disk")
 
 
 def main() -> None:
@@ -72,11 +78,12 @@ def _run(
     name: str, reference: Reference, folder: Path, seconds: float, scale: float, seed: int
 ) -> dict[str, int]:
     arguments: dict[str, list[Any]] = {"damaged_input": [folder], "homeless": [folder]}
-    given = arguments.get(name, [reference, folder])
+    live = name.startswith("live_")
+    given = arguments.get(name, [LiveReference(folder.parent) if live else reference, folder])
     if name in ("killed", "two_resumes"):
         given = [*given, seconds]
     attacks, begun = max(1, round(FULL[name] * scale)), time.perf_counter()
-    ends = count(getattr(hostile, name), attacks, seed, *given)
+    ends = count(getattr(hostile_live if live else hostile, name), attacks, seed, *given)
     shown = ", ".join(f"{number:,} {end}" for end, number in ends.most_common())
     print(f"{name:<16} {attacks:>7,} in {time.perf_counter() - begun:,.0f} s: {shown}", flush=True)
     return dict(ends)

@@ -36,7 +36,8 @@ CREATE TABLE batches (
     record BLOB NOT NULL, checksum INTEGER NOT NULL
 );
 CREATE TABLE receipts (
-    batch_id TEXT PRIMARY KEY, place INTEGER NOT NULL, digest INTEGER NOT NULL, receipt TEXT NOT NULL
+    batch_id TEXT PRIMARY KEY, place INTEGER NOT NULL, digest INTEGER NOT NULL, receipt TEXT NOT NULL,
+    checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE INDEX receipts_by_place ON receipts (place);
 """
@@ -87,20 +88,17 @@ class EventLog:
             self._end_file = os.open(self._end_path, os.O_RDWR | os.O_CREAT, 0o644)
         with self._reporting():
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            self._configure()
+            self._run("PRAGMA synchronous = FULL")
             if new or not self._tables():
                 self._create()
         self._check()
-
-    def _configure(self) -> None:
-        self._run("PRAGMA auto_vacuum = INCREMENTAL")
-        self._run("PRAGMA journal_mode = WAL")
-        self._run("PRAGMA synchronous = FULL")
 
     def _tables(self) -> set[str]:
         return {name for (name,) in self._run("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
     def _create(self) -> None:
+        self._run("PRAGMA auto_vacuum = INCREMENTAL")
+        self._run("PRAGMA journal_mode = WAL")
         with self._transaction():
             for statement in filter(str.strip, TABLES.split(";")):
                 self._run(statement)
@@ -114,19 +112,35 @@ class EventLog:
                 raise self._damaged(problem)
             if self.fact("schema") != str(SCHEMA):
                 raise self._damaged(f"it has the schema {self.fact('schema')!r}, not {SCHEMA}")
-            self.end = self._stored_end()
-            (self._receipts,) = self._run("SELECT coalesce(max(place), 0) FROM receipts").fetchone()
+            self.end = self._checked_end()
+            self._receipts = self._checked_receipts()
         recorded = self._recorded_end()
         if recorded.batches > self.end.batches:
             lost = recorded.batches - self.end.batches
             raise self._damaged(f"it ends {lost:,} batches before the last one that was acknowledged")
 
-    def _stored_end(self) -> LogEnd:
-        dropped = LogEnd(int(self.fact("dropped_batches") or 0), int(self.fact("dropped_events") or 0))
-        row = self._run(
-            "SELECT number, first_event + events FROM batches ORDER BY number DESC LIMIT 1"
-        ).fetchone()
-        return dropped if row is None else LogEnd(row[0] + 1, row[1])
+    def _checked_end(self) -> LogEnd:
+        """Check the order and the checksums of all batches, and return where they end."""
+        end = LogEnd(self.first_batch, int(self.fact("dropped_events") or 0))
+        rows = self._run("SELECT * FROM batches ORDER BY number")
+        for number, first_event, events, record, checksum in rows:
+            if (number, first_event) != end:
+                raise self._damaged(f"batch {end.batches:,} is missing")
+            if _checksum(number, first_event, events, record) != checksum:
+                raise self._damaged(f"batch {number:,} does not match its checksum")
+            end = LogEnd(number + 1, first_event + events)
+        return end
+
+    def _checked_receipts(self) -> int:
+        """Check the receipts of batch ids, and return the place of the last one."""
+        count = first = last = 0
+        for batch_id, place, digest, receipt, checksum in self._run("SELECT * FROM receipts ORDER BY place"):
+            if _checksum(batch_id, place, digest, receipt) != checksum:
+                raise self._damaged(f"the receipt of batch {batch_id!r} does not match its checksum")
+            count, first, last = count + 1, first or place, place
+        if count and count != last - first + 1:
+            raise self._damaged("receipts are missing")
+        return last
 
     def close(self) -> None:
         """Close the log; a closed one cannot be used again."""
@@ -173,24 +187,13 @@ class EventLog:
         return None if row is None else StoredReceipt(row[0], _read_receipt(row[1]))
 
     def batches(self, first: int) -> Iterator[BatchRecord]:
-        """Yield the records from a batch on; raise ``DamagedLogError`` for one that is not as written."""
+        """Yield the records from a batch on."""
         if first < self.first_batch:
             raise self._damaged(f"batches before {self.first_batch:,} were dropped, but {first:,} is needed")
-        expected = first
         with self._reporting():
-            rows = self._run("SELECT * FROM batches WHERE number >= ? ORDER BY number", first)
-            for number, first_event, events, record, checksum in rows:
-                if number != expected:
-                    raise self._damaged(f"batch {expected:,} is missing")
-                if _checksum(number, first_event, record) != checksum:
-                    raise self._damaged(f"batch {number:,} does not match its checksum")
-                found = self._decoded(record, number)
-                if len(found) != events:
-                    raise self._damaged(f"batch {number:,} does not have {events:,} events")
-                yield found
-                expected += 1
-        if expected != self.end.batches:
-            raise self._damaged(f"batch {expected:,} is missing")
+            rows = self._run("SELECT number, record FROM batches WHERE number >= ? ORDER BY number", first)
+            for number, record in rows:
+                yield self._decoded(record, number)
 
     def _decoded(self, record: bytes, number: int) -> BatchRecord:
         try:
@@ -212,27 +215,14 @@ class EventLog:
                     end = self._insert(batch.record, end)
                 if batch.batch_id is not None:
                     place += 1
-                    self._run(
-                        "INSERT INTO receipts VALUES (?, ?, ?, ?)",
-                        batch.batch_id,
-                        place,
-                        batch.digest,
-                        _write_receipt(batch.receipt),
-                    )
+                    row = (batch.batch_id, place, batch.digest, _write_receipt(batch.receipt))
+                    self._run("INSERT INTO receipts VALUES (?, ?, ?, ?, ?)", *row, _checksum(*row))
         self.end, self._receipts = end, place
         self._record_end()
 
     def _insert(self, batch: BatchRecord, end: LogEnd) -> LogEnd:
-        record = batch.encode()
-        checksum = _checksum(end.batches, end.events, record)
-        self._run(
-            "INSERT INTO batches VALUES (?, ?, ?, ?, ?)",
-            end.batches,
-            end.events,
-            len(batch),
-            record,
-            checksum,
-        )
+        row = (end.batches, end.events, len(batch), batch.encode())
+        self._run("INSERT INTO batches VALUES (?, ?, ?, ?, ?)", *row, _checksum(*row))
         return LogEnd(end.batches + 1, end.events + len(batch))
 
     def drop_step(self, before: int) -> bool:
@@ -306,8 +296,12 @@ class EventLog:
         )
 
 
-def _checksum(number: int, first_event: int, record: bytes) -> int:
-    return zlib.crc32(record, zlib.crc32(struct.pack("<qq", number, first_event)))
+def _checksum(*values: int | str | bytes) -> int:
+    """Return a checksum of a row."""
+    found = 0
+    for value in values:
+        found = zlib.crc32(value if isinstance(value, bytes) else str(value).encode() + b"\0", found)
+    return found
 
 
 def _write_receipt(receipt: Receipt) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from contig.data.clock import TimeSpan
 from contig.data.columns import Array
@@ -22,7 +23,7 @@ from contig.live.run_copy import FOLDER as RUN
 from contig.live.run_copy import copy_run, fingerprint
 from contig.live.settings import Settings
 from contig.live.snapshots import SnapshotFolder
-from contig.models import Model
+from contig.models import Model, NodeState
 from contig.runs.run import Run
 
 log = logging.getLogger("contig")
@@ -110,14 +111,27 @@ def _trained(path: Path, device: str) -> TrainedPart:
         run = Run.open(path, "cpu")  # pinned memory cannot grow
     stream = run.stream
     time = TimeSpan.of(stream.t)
+    history = History.from_stream(stream, run.state.device)
+    _warm_up(run.model, run.state, history)
     return TrainedPart(
         model=run.model,
-        history=History.from_stream(stream, run.state.device),
+        history=history,
         ids=NodeIndex(stream.ids),
         batch_size=run.batch_size,
         traits=StreamTraits(stream.ids.labels.dtype.kind == "i", time, stream.edge_width),
         times=np.array([time.first, time.last], dtype=stream.t.dtype),
     )
+
+
+@torch.no_grad()
+def _warm_up(model: Model, state: NodeState, history: History) -> None:
+    """Answer once, so that whatever is built at the first query is there.
+
+    Evidence must be: it is built from sequences without late events, which are inserted later.
+    """
+    src, dst, last = (history.events[name][-1:] for name in ("src", "dst", "t"))
+    model.rank(state, history, src, dst.unsqueeze(1), last, last[0])
+    model.embed(state, history, src, last, last[0])
 
 
 def _from_start(trained: TrainedPart, event_log: EventLog, settings: Settings, folder: Path) -> LiveGraph:

@@ -119,7 +119,7 @@ class Snapshotter:
     def _compact(self, before: int) -> None:
         """Drop what no kept snapshot needs, a little at a time, so that events need not wait."""
         more = self.settings.retention == "snapshot"
-        while more and not self._stopping:
+        while more:
             with self.log_lock:
                 more = self.log.drop_step(before)
         with self.log_lock:

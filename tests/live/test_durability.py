@@ -1,0 +1,217 @@
+"""What was acknowledged survives; damage is noticed."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.live import HEAD, open_engine, rows, state_of
+from support.trained import bit_identical
+
+from contig.data.events import EventStream
+from contig.errors import DamagedLogError, DataError, RunError, StorageFullError
+from contig.live import Engine
+from contig.live.snapshots import SnapshotFolder
+
+
+@pytest.fixture
+def run(live_run: Callable[[str], Path]) -> Path:
+    return live_run("contig-pair")
+
+
+def send(engine: Engine, tiny: EventStream, first: int, last: int, size: int = 7) -> None:
+    for start in range(first, last, size):
+        engine.observe(rows(tiny, slice(start, min(start + size, last))), batch_id=f"batch {start}")
+
+
+def copy_of(folder: Path, target: Path) -> Path:
+    """What a crash would leave on disk at this moment."""
+    return Path(shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".lock")))
+
+
+def newest(folder: Path) -> Path:
+    return SnapshotFolder(folder).files()[0].path
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x55
+    path.write_bytes(bytes(data))
+
+
+@pytest.fixture
+def crashed(run: Path, tiny: EventStream, tmp_path: Path) -> Iterator[tuple[Path, dict[str, object]]]:
+    """A folder after a crash, with two snapshots and batches after them; and the state that was lost."""
+    with open_engine(tmp_path / "live", run) as engine:
+        send(engine, tiny, HEAD, 300)
+        engine._snapshots.take()
+        send(engine, tiny, 300, 337)
+        folder = copy_of(tmp_path / "live", tmp_path / "crashed")
+        yield folder, state_of(engine)
+
+
+Crashed = tuple[Path, dict[str, object]]
+
+
+def test_a_restart_ends_in_the_state_of_an_engine_that_never_stopped(crashed: Crashed) -> None:
+    folder, state = crashed
+    with open_engine(folder) as again:
+        assert bit_identical(state_of(again), state)
+        assert again.status().live_events == 337 - HEAD
+
+
+def test_a_damaged_snapshot_is_skipped_with_a_warning(
+    crashed: Crashed, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, state = crashed
+    flip(newest(folder), 1000)
+    with caplog.at_level(logging.WARNING), open_engine(folder) as again:
+        assert bit_identical(state_of(again), state)
+    assert "does not match its checksum" in caplog.text
+
+
+def test_without_any_snapshot_the_whole_log_is_replayed(crashed: Crashed) -> None:
+    folder, state = crashed
+    shutil.rmtree(folder / "snapshots")
+    with open_engine(folder) as again:
+        assert bit_identical(state_of(again), state)
+
+
+def test_a_truncated_log_is_reported_and_left_as_it_is(crashed: Crashed) -> None:
+    folder, _ = crashed
+    wal = folder / "log.sqlite-wal"
+    os.truncate(wal, wal.stat().st_size - 2000)
+    with pytest.raises(DamagedLogError, match="before the last one that was acknowledged"):
+        open_engine(folder)
+
+
+def test_a_log_that_ends_before_its_snapshot_is_reported(crashed: Crashed) -> None:
+    folder, _ = crashed
+    for name in ("log.sqlite", "log.sqlite-wal", "log.end"):
+        (folder / name).unlink()
+    with pytest.raises(DamagedLogError, match="ends before its newest snapshot"):
+        open_engine(folder)
+
+
+def test_a_missing_log_is_reported(crashed: Crashed) -> None:
+    folder, _ = crashed
+    (folder / "log.sqlite").unlink()
+    with pytest.raises(DamagedLogError, match="missing"):
+        open_engine(folder)
+
+
+@pytest.mark.parametrize("what", ["pages", "record"])
+def test_flipped_bytes_in_the_log_are_reported(
+    run: Path, tiny: EventStream, tmp_path: Path, what: str
+) -> None:
+    with open_engine(tmp_path, run) as engine:
+        send(engine, tiny, HEAD, 330)
+    path = tmp_path / "log.sqlite"
+    if what == "record":
+        records = path.read_bytes()
+        content = rows(tiny, [HEAD]).t[0].to_bytes(8, "little") * 2  # two events of one time
+        flip(path, records.index(content))
+    else:
+        os.truncate(path, path.stat().st_size // 2)
+    before = path.read_bytes()
+    with pytest.raises(DamagedLogError, match="Restore"):
+        open_engine(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_full_disk_refuses_a_batch_and_changes_nothing(
+    run: Path, tiny: EventStream, tmp_path: Path
+) -> None:
+    with open_engine(tmp_path, run) as engine:
+        send(engine, tiny, HEAD, 300)
+        before = state_of(engine)
+        pages = engine._log._run("PRAGMA page_count").fetchone()[0]
+        engine._log._run(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StorageFullError, match="free some space"):
+            engine.observe(rows(tiny, slice(300, 400)), batch_id="x" * 100_000)  # more than the last page
+        assert bit_identical(state_of(engine), before)
+        engine._log._run("PRAGMA max_page_count = 1000000")
+        send(engine, tiny, 300, 337)
+        after = state_of(engine)
+    with open_engine(tmp_path) as again:
+        assert bit_identical(state_of(again), after)
+
+
+def test_a_batch_that_is_sent_again_changes_nothing(run: Path, tiny: EventStream, tmp_path: Path) -> None:
+    late = rows(tiny, [0, HEAD, HEAD + 1])
+    with open_engine(tmp_path, run) as engine:
+        first = engine.observe(late, "one")
+        assert (first.accepted, [r.row for r in first.rejected], first.repeated) == (2, [0], False)
+        engine.observe(rows(tiny, slice(HEAD + 2, 300)))
+        state = state_of(engine)
+        again = engine.observe(late, "one")
+        assert again.repeated
+        assert (again.accepted, again.rejected, again.last_time) == (2, first.rejected, first.last_time)
+        with pytest.raises(DataError, match="used for other events"):
+            engine.observe(rows(tiny, [HEAD]), "one")
+    with open_engine(tmp_path) as engine:
+        assert engine.observe(late, "one").repeated
+        assert bit_identical(state_of(engine), state)
+
+
+def test_compaction_drops_what_snapshots_contain(run: Path, tiny: EventStream, tmp_path: Path) -> None:
+    with open_engine(tmp_path, run, retention="snapshot", keep_snapshots=2) as engine:
+        for first in range(HEAD, 350, 25):
+            send(engine, tiny, first, first + 25)
+            engine._snapshots.take()
+        assert engine._log.first_batch == 12  # those of the last 25 events before the newest are kept
+        assert len(SnapshotFolder(tmp_path).files()) == 2
+        state = state_of(engine)
+        folder = copy_of(tmp_path, tmp_path.with_name("copy"))
+    flip(newest(folder), 1000)
+    with open_engine(folder) as again:
+        assert bit_identical(state_of(again), state)
+        assert again.observe(rows(tiny, slice(HEAD, HEAD + 7)), f"batch {HEAD}").repeated
+
+
+def test_no_snapshot_and_a_compacted_log_is_an_error(run: Path, tiny: EventStream, tmp_path: Path) -> None:
+    with open_engine(tmp_path, run, retention="snapshot", keep_snapshots=1) as engine:
+        send(engine, tiny, HEAD, 300)
+    shutil.rmtree(tmp_path / "snapshots")
+    with pytest.raises(DamagedLogError, match="no usable snapshot"):
+        open_engine(tmp_path)
+
+
+def test_two_engines_cannot_share_a_folder(run: Path, tmp_path: Path) -> None:
+    with open_engine(tmp_path, run), pytest.raises(RunError, match=f"process {os.getpid()}"):
+        open_engine(tmp_path)
+
+
+def test_a_folder_keeps_its_own_run(
+    run: Path, live_run: Callable[[str], Path], tiny: EventStream, tmp_path: Path
+) -> None:
+    with pytest.raises(RunError, match="not a live folder yet"):
+        open_engine(tmp_path / "live")
+    moved = Path(shutil.copytree(run, tmp_path / "run"))
+    open_engine(tmp_path / "live", moved).close()
+    shutil.rmtree(moved)
+    with open_engine(tmp_path / "live", moved) as engine:  # it has a copy
+        assert engine.status().live_events == 0
+    with pytest.raises(RunError, match="serves another version"):
+        open_engine(tmp_path / "live", live_run("contig"))
+
+
+def test_a_wall_clock_that_goes_backwards_does_not_matter(
+    run: Path, tiny: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(10**9, 0, -1000))
+    monkeypatch.setattr(time, "time", lambda: float(next(clock)))
+    with open_engine(tmp_path, run, snapshot_every_events=20) as engine:
+        send(engine, tiny, HEAD, 337)
+        engine._snapshots.take()
+        status = engine.status()
+        state = state_of(engine)
+    assert status.uptime_s >= 0
+    assert (status.snapshot_age_s or 0) >= 0
+    with open_engine(tmp_path) as again:
+        assert bit_identical(state_of(again), state)
