@@ -8,6 +8,7 @@ import logging
 import sys
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,12 +75,17 @@ def _duration(reference: Reference) -> float:
     return time.perf_counter() - begun
 
 
+@cache
+def _live_reference(folder: Path) -> LiveReference:
+    return LiveReference(folder / "live-reference")
+
+
 def _run(
     name: str, reference: Reference, folder: Path, seconds: float, scale: float, seed: int
 ) -> dict[str, int]:
     arguments: dict[str, list[Any]] = {"damaged_input": [folder], "homeless": [folder]}
     live = name.startswith("live_")
-    given = arguments.get(name, [LiveReference(folder.parent) if live else reference, folder])
+    given = arguments.get(name, [_live_reference(folder.parent) if live else reference, folder])
     if name in ("killed", "two_resumes"):
         given = [*given, seconds]
     attacks, begun = max(1, round(FULL[name] * scale)), time.perf_counter()

@@ -23,13 +23,11 @@ from contig.errors import RunError
 from contig.history import History
 from contig.live.records import BatchRecord
 from contig.models import Model, NodeState
-from contig.models.state import SavedRows
+from contig.models.state import RowCache, SavedRows
 from contig.streaming.batches import StreamBatches, observe_events, observe_reversibly
 from contig.streaming.playback import Cursor, Playback
 from contig.streaming.sharing import ReadWriteLock
 from contig.tasks.recommend import AsOf
-
-ATTEMPTS = 3  # to find the state that a reader needs before it reads alone
 
 
 class View(NamedTuple):
@@ -68,32 +66,35 @@ class LiveGraph:
         self.state.grow(history.num_nodes)
         self.complete = complete  # batches that ``state`` has observed
         self._tip: SavedRows | None = None  # undoes what was observed beyond them
+        self._updates = RowCache()
         self._failed = False
 
     # -- reading -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def view(self, at: Tensor) -> Iterator[View]:
-        """Keep everything as it is while the caller reads, and yield the state for a time."""
-        for _ in range(ATTEMPTS):
-            with self.lock.reading():
-                self._check()
-                wanted = self._wanted(at)
-                if wanted.events < self._base:
-                    with self.past.at(self._just_before_event(wanted.events)) as state:
-                        yield View(state, wanted.as_of, self.events_before(at))
-                    return
-                if wanted.events == self.state.position:
-                    yield View(self.state, wanted.as_of, self.events_before(at))
-                    return
-            with self.lock.writing():
-                self._check()
-                self._move_tip(self._wanted(at).events)
-        with self.lock.writing():  # others keep asking for different times
+    def view(self, at: Tensor, *, with_state: bool = True) -> Iterator[View]:
+        """Keep everything as it is while the caller reads, and yield the state for a time.
+
+        Without ``with_state`` the caller reads the history alone, and any state will do.
+        """
+        with self.lock.reading():
             self._check()
             wanted = self._wanted(at)
-            self._move_tip(wanted.events)
-            yield View(self.state, wanted.as_of, self.events_before(at))
+            past = with_state and wanted.events < self._base
+            if not with_state or wanted.events == self.state.position:
+                yield View(self.state, wanted.as_of, self.events_before(at))
+                return
+            if past:
+                with self.past.at(self._just_before_event(wanted.events)) as state:
+                    yield View(state, wanted.as_of, self.events_before(at))
+                return
+        with self.lock.reading_after(lambda: self._move_tip(at)):
+            wanted = self._wanted(at)
+            if wanted.events == self.state.position:
+                yield View(self.state, wanted.as_of, self.events_before(at))
+                return
+            with self.past.at(self._just_before_event(wanted.events)) as state:  # a batch was completed
+                yield View(state, wanted.as_of, self.events_before(at))
 
     def events_before(self, at: Tensor) -> int:
         """Return how many events the clock puts strictly before a time."""
@@ -132,13 +133,19 @@ class LiveGraph:
         """Return a time that has exactly this many events before it."""
         return self.history.events["t"][events]
 
-    def _move_tip(self, events: int) -> None:
+    def _move_tip(self, at: Tensor) -> None:
+        """Observe the events that a query at a time needs on top of the complete batches."""
+        self._check()
+        events = self._wanted(at).events
         if self.state.position == events or events < self._base:
             return
         with self._all_or_nothing():
             self._undo_tip()
             if events > self.state.position:
+                self.state.updates = self._updates
                 self._tip = observe_reversibly(self.model, self.state, self.batches, events)
+                # Complete batches are observed without it: a row computed apart may differ in its last bit.
+                self.state.updates = None
 
     def _undo_tip(self) -> None:
         if self._tip is not None:
@@ -189,6 +196,8 @@ class LiveGraph:
         number = self.batches.complete
         for end in self.batches.ends(self.complete, number):
             observe_events(self.model, self.state, self.batches, end)
+        if number > self.complete:
+            self._updates.clear()
         self.complete = number
 
     def _column(self, array: Array) -> Tensor:

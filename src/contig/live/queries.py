@@ -58,7 +58,7 @@ class Queries:
                 f"src has {len(sources):,} ids and dst {len(destinations):,}; pass pairs, at least one."
             )
         time = self._time(at)
-        with self.graph.view(time) as view:
+        with self.graph.view(time, with_state=self.graph.model.reads_state) as view:
             ours = self._known([self._find(name, "src") for name in sources])
             theirs = self._known([self._find(name, "dst") for name in destinations])
             logits = self._logits(view, ours, theirs, time)
@@ -78,7 +78,7 @@ class Queries:
         if side not in get_args(Side):
             raise ConfigError(unknown("side", str(side), get_args(Side)))
         time = self._time(at)
-        with self.graph.view(time) as view:
+        with self.graph.view(time, with_state=self.graph.model.reads_state) as view:
             node = self._node_or_new(id, side)
             candidates = self.partners.candidates(side, time.item())
             candidates = candidates[candidates != node]

@@ -131,7 +131,8 @@ def _warm_up(model: Model, state: NodeState, history: History) -> None:
     """
     src, dst, last = (history.events[name][-1:] for name in ("src", "dst", "t"))
     model.rank(state, history, src, dst.unsqueeze(1), last, last[0])
-    model.embed(state, history, src, last, last[0])
+    if model.learns:  # a heuristic has no embeddings
+        model.embed(state, history, src, last, last[0])
 
 
 def _from_start(trained: TrainedPart, event_log: EventLog, settings: Settings, folder: Path) -> LiveGraph:

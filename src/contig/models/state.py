@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -26,6 +26,53 @@ class SavedRows(NamedTuple):
         return sum(x.numel() * x.element_size() for x in (self.nodes, *self.rows.values()))
 
 
+class RowCache:
+    """Rows that were computed for nodes at one reference time, from a state that has not changed since."""
+
+    def __init__(self) -> None:
+        self._place = torch.empty(0, dtype=torch.int64)  # [nodes]: of a node's row, or -1
+        self._rows: Tensor | None = None  # [rows, d]; the first ``count`` are in use
+        self._nodes: list[Tensor] = []
+        self._count = 0
+        self._as_of: Tensor | None = None
+
+    def clear(self) -> None:
+        """Forget all rows, because the state changes."""
+        for nodes in self._nodes:
+            self._place[nodes] = -1
+        self._nodes, self._count, self._as_of = [], 0, None
+
+    def rows(self, nodes: Tensor, as_of: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the rows of nodes; ``compute`` computes those that are not known."""
+        if self._as_of is None or not torch.equal(self._as_of, as_of):
+            self.clear()
+            self._as_of = as_of.clone()
+        self._reserve(1 + int(nodes.max()), nodes.device)
+        new = torch.unique(nodes[self._place[nodes] < 0])
+        if len(new):
+            self._add(new, compute(new))
+        assert self._rows is not None
+        return self._rows[self._place[nodes]]
+
+    def _add(self, nodes: Tensor, rows: Tensor) -> None:
+        end = self._count + len(nodes)
+        if self._rows is None or end > len(self._rows):
+            longer = rows.new_empty((2 * end, *rows.shape[1:]))
+            if self._rows is not None:
+                longer[: self._count] = self._rows[: self._count]
+            self._rows = longer
+        self._rows[self._count : end] = rows
+        self._place[nodes] = torch.arange(self._count, end, device=nodes.device)
+        self._nodes.append(nodes)
+        self._count = end
+
+    def _reserve(self, nodes: int, device: torch.device) -> None:
+        if nodes > len(self._place):
+            longer = torch.full((max(nodes, 2 * len(self._place)),), -1, device=device)
+            longer[: len(self._place)] = self._place
+            self._place = longer
+
+
 class NodeState:
     """Named tensors with one row per node; rows are added as nodes appear.
 
@@ -35,6 +82,7 @@ class NodeState:
     """
 
     room: int | None = None
+    updates: RowCache | None = None  # set where the same batch is observed again and again as it grows
 
     def __init__(
         self,

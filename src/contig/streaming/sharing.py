@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -56,6 +56,34 @@ class ReadWriteLock:
             with self._changed:
                 self._writing = False
                 self._changed.notify_all()
+
+    @contextmanager
+    def reading_after(self, change: Callable[[], None]) -> Iterator[None]:
+        """Change something alone, then read together with others before any writer changes it again."""
+        if self._mine is not None:
+            raise RuntimeError("A thread that is reading or writing cannot start another change.")
+        self._wait_to_write()
+        try:
+            change()
+        except BaseException:
+            self._release(reading=False)
+            raise
+        self._release(reading=True)
+        self._held.kind = "reading"
+        try:
+            yield
+        finally:
+            self._held.kind = None
+            with self._changed:
+                self._readers -= 1
+                self._changed.notify_all()
+
+    def _release(self, *, reading: bool) -> None:
+        """Stop writing, and start to read in the same moment."""
+        with self._changed:
+            self._writing = False
+            self._readers += reading
+            self._changed.notify_all()
 
     @property
     def _mine(self) -> str | None:

@@ -51,10 +51,17 @@ class MemoryModel(EventModel):
             return
         ends = torch.cat([batch.src, batch.dst])
         nodes = mentioned(ends, state.num_nodes)
-        state["h"][nodes] = self.updated(state, history, nodes, batch.t[0])  # repeated nodes get equal rows
+        # repeated nodes get equal rows
+        state["h"][nodes] = self._remembered(state, history, nodes, batch.t[0])
         if "before_last" in state.rows:
             state["before_last"][nodes] = state["last"][nodes]
         state["last"].scatter_reduce_(0, ends, batch.event.repeat(2), "amax")
+
+    def _remembered(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
+        """Return ``updated``, of which the state may remember rows: they do not depend on the new events."""
+        if state.updates is None:
+            return self.updated(state, history, nodes, as_of)
+        return state.updates.rows(nodes, as_of, lambda new: self.updated(state, history, new, as_of))
 
     def latest(self, state: NodeState, history: History, nodes: Tensor) -> Latest:
         """Look up the latest observed event of each node."""
