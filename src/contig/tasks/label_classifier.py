@@ -45,7 +45,7 @@ READS: dict[str, tuple[str, ...]] = {
     "network on columns and embeddings": ("simple", "graph", "embeddings"),
     "network on embeddings": ("embeddings",),
 }
-BASELINE, *CHOICES = READS
+BASELINE = next(iter(READS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +164,7 @@ class LabelClassifier:
                 fitted[name] = LabelDecoder.fit(name, inputs, label, split)
             progress(1)
         aucs = {name: one.validation_auc for name, one in fitted.items()}
-        best = max((name for name in CHOICES if name in fitted), key=lambda name: aucs[name])
+        best = max(fitted, key=lambda name: aucs[name])
         return cls(fitted[best], fitted[BASELINE], aucs, delay, columns)
 
     def content(self) -> dict[str, Any]:
