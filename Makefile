@@ -16,7 +16,7 @@ SETTINGS := DEFAULT=1 MKL_CBWR=AVX2 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=defa
 NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs test_numerics.py)
 RUN_TESTS = $(BIN)/python -m pytest -n auto
 
-.PHONY: help setup test test-portable test-portable-fast torture demo check format bench clean
+.PHONY: help setup test test-portable test-portable-fast torture fuzz demo check format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -54,6 +54,9 @@ test-portable-fast: setup  ## the same for the numeric tests under two settings
 
 torture: setup  ## damage, kill and starve contig, thousands of times (SCALE=0.1 for a tenth)
 	PYTHONPATH=tests $(BIN)/python -m support.torture --scale $(or $(SCALE),1)
+
+fuzz: setup  ## send thousands of damaged requests to a service (REQUESTS=1000 for fewer)
+	PYTHONPATH=tests $(BIN)/python -m support.http_fuzz --requests $(or $(REQUESTS),10000)
 
 demo: setup  ## train on a real stream, compare with heuristics, and draw one node's trajectory
 	@rm -rf demo && mkdir -p demo

@@ -1,6 +1,7 @@
 """Serve a trained run over HTTP while events keep coming (extra ``serve``).
 
-``Client`` talks to a running service, ``create_app`` builds one around an engine, and ``serve`` runs it.
+``Client`` talks to a running service. ``serve`` runs one around an engine until a signal stops it, and
+``running`` while a block runs; ``create_app`` builds the ASGI app for another server.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from contig.serve.app import create_app
     from contig.serve.client import Client
-    from contig.serve.server import serve
+    from contig.serve.server import running, serve
     from contig.serve.settings import ServeSettings
 
-_HOME = {"Client": "client", "ServeSettings": "settings", "create_app": "app", "serve": "server"}
+_HOME = {
+    "Client": "client",
+    "ServeSettings": "settings",
+    "create_app": "app",
+    "running": "server",
+    "serve": "server",
+}
 
-__all__ = ["Client", "ServeSettings", "create_app", "serve"]
+__all__ = ["Client", "ServeSettings", "create_app", "running", "serve"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Run the service with uvicorn until it is told to stop."""
+"""Run the service with uvicorn: until a signal stops it, or in a thread."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import Queue
 
 import uvicorn
 
@@ -31,14 +32,40 @@ def serve(
 
     ``on_start`` gets the address when the service answers.
     """
-    settings = settings or ServeSettings()
+    with (
+        _prepared(engine, settings or ServeSettings(), token, on_start) as (server, listener),
+        _quiet_signals(),
+    ):
+        server.run(sockets=[listener])
+
+
+@contextmanager
+def running(engine: Engine, settings: ServeSettings | None = None, token: str | None = None) -> Iterator[str]:
+    """Answer requests from a thread while the block runs, and yield the address.
+
+    The engine is closed when the block ends, after what was accepted is finished.
+    """
+    started: Queue[str] = Queue()
+    with _prepared(engine, settings or ServeSettings(), token, started.put) as (server, listener):
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="contig-serve")
+        thread.start()
+        try:
+            yield started.get(timeout=60)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@contextmanager
+def _prepared(
+    engine: Engine, settings: ServeSettings, token: str | None, on_start: Callable[[str], None] | None
+) -> Iterator[tuple[uvicorn.Server, socket.socket]]:
+    """Bind the address and build the server; release the address afterwards."""
     check_address(settings.host, token)
     listener = _listen(settings)
     url = address(settings.host, listener.getsockname()[1])
     try:
-        server = _Server(_config(engine, settings, token), lambda: _announce(url, on_start))
-        with _quiet_signals():
-            server.run(sockets=[listener])
+        yield _Server(_config(engine, settings, token), lambda: _announce(url, on_start)), listener
     finally:
         listener.close()
         log.info("stopped", extra={"fields": {"url": url}})
