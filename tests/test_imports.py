@@ -32,6 +32,7 @@ ORDER = (
     "schema",
     "registry",
     "progress",
+    "markup",
     "data",
     "kernels",
     "history",

@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
     from contig.tasks.context import EvaluationContext, read_test_events
     from contig.tasks.link_scoring import score_test_events
+    from contig.training.callbacks import Callback, TrainingStart
     from contig.training.fit import fit, resume
 
 # Names load on first use, so that `import contig` and `contig --help` do not wait for torch.
 _HOME = {
+    "Callback": "training.callbacks",
     "Classification": "runs.answers",
     "ConfigError": "errors",
     "ContigError": "errors",
@@ -77,6 +79,7 @@ _HOME = {
     "Task": "tasks",
     "TaskResult": "tasks",
     "TimeScale": "history",
+    "TrainingStart": "training.callbacks",
     "Trajectory": "runs.answers",
     "chronological_split": "data.splits",
     "fit": "training.fit",
@@ -97,6 +100,7 @@ _HOME = {
 _MODULES = ("layers", "testing")
 
 __all__ = [
+    "Callback",
     "Classification",
     "ConfigError",
     "ContigError",
@@ -125,6 +129,7 @@ __all__ = [
     "Task",
     "TaskResult",
     "TimeScale",
+    "TrainingStart",
     "Trajectory",
     "__version__",
     "chronological_split",

@@ -14,6 +14,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 log = logging.getLogger("contig")
 
 
+_silent = False  # set by `silence`
+
+
+def silence(on: bool = True) -> None:
+    """Hide progress wherever it is not asked for with ``show=True``."""
+    global _silent
+    _silent = on
+
+
 SECONDS_BETWEEN_LINES = 10.0  # while a task runs, where there are lines instead of bars
 
 
@@ -25,6 +34,8 @@ class Display:
 
     def __init__(self, show: bool | None = None) -> None:
         console = Console(stderr=True)
+        show = False if show is None and _silent else show
+        self.notices: list[str] = []
         self.bars = show is not False and (console.is_terminal or console.is_jupyter)
         self.printed = show is True and not self.bars
         self.logged = show is None and not self.bars
@@ -57,6 +68,11 @@ class Display:
         task = self.task(description, total)
         yield task.advance
         task.end()
+
+    def notice(self, text: str) -> None:
+        """Print or log a line as ``line`` does, and remember it."""
+        self.notices.append(text)
+        self.line(text)
 
     def line(self, text: str) -> None:
         """Print a line, above the bars if there are any, or log it."""

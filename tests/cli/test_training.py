@@ -218,3 +218,14 @@ def test_resuming_a_finished_run_prints_its_result(run: Path) -> None:
     assert f"To train longer: contig resume {run} --epochs 4" in answer.err
     assert f"transductive contig-pair {100 * metrics.transductive.ap:.2f}" in answer.words
     assert f"best epoch: {best} of 2" in answer.words
+
+
+def test_quiet_prints_the_result_alone(here: Path) -> None:
+    arguments = ("train", "synthetic:300", "--epochs", 1, *SET)
+    loud = Answer(*arguments, "--out", "loud")
+    assert "note: " in loud.err
+    silent = Answer(*arguments, "--out", "silent", "--quiet")
+    assert (silent.code, silent.err) == (0, "")
+    assert "run: silent" in silent.out
+    assert Answer("train", "nothing.csv", "--quiet").refusal  # errors are printed
+    assert "note: " in Answer(*arguments, "--out", "again").err  # the next command is not quiet

@@ -197,3 +197,12 @@ def test_a_task_is_given_by_name_by_class_or_as_an_object(run: Run) -> None:
     assert run.evaluate(LinkTask.of(negatives="historical")).result == expected
     with pytest.raises(ConfigError, match="task=5: expected the name of a task"):
         run.evaluate(5)  # type: ignore[call-overload]
+
+
+def test_a_summary_has_the_test_result(tiny_run: Run) -> None:
+    text, metrics = tiny_run.summary(), tiny_run.metrics
+    assert f"AP {100 * metrics.transductive.ap:.2f}" in text
+    assert f"{metrics.parameters:,}" in text
+    assert str(tiny_run.path) in text
+    html = tiny_run._repr_html_()
+    assert all(line.split("  ")[0] in html for line in text.splitlines() if not line.startswith("note: "))

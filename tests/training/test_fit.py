@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -203,42 +202,3 @@ def test_a_failed_training_leaves_its_folder_free(
     with pytest.raises(RunError, match="already holds a run"):
         train_tiny(stream, tmp_path)
     assert train_tiny(stream, tmp_path, overwrite=True).metrics.best_epoch == 1
-
-
-# -- TensorBoard -------------------------------------------------------------------------------------------
-
-
-def test_missing_tensorboard_is_reported_before_training(
-    stream: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(ConfigError, match="pip install tensorboard"):
-        fit(stream, out=tmp_path / "run", tensorboard=True, show=False, **TINY)
-    assert not (tmp_path / "run" / "config.json").exists()
-
-
-def test_tensorboard_gets_every_epoch(
-    stream: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Writer:
-        def __init__(self, folder: str) -> None:
-            self.folder, self.rows, self.closed = folder, [], False
-            writers.append(self)
-
-        def add_scalar(self, name: str, value: float, epoch: int) -> None:
-            self.rows.append((name, epoch, value))
-
-        def close(self) -> None:
-            self.closed = True
-
-    writers: list[Writer] = []
-    module = type(sys)("torch.utils.tensorboard")
-    module.SummaryWriter = Writer  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    run = fit(stream, out=tmp_path / "run", tensorboard=True, show=False, epochs=2, **TINY)
-    (writer,) = writers
-    assert writer.closed
-    assert Path(writer.folder).parent == run.path
-    names = ("loss", "val_ap", "val_auc", "val_ap_inductive")
-    expected = [(name, row.epoch, getattr(row, name)) for row in run.metrics.epochs for name in names]
-    assert writer.rows == expected

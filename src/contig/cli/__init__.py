@@ -52,13 +52,18 @@ class _Commands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         return readable(super().get_params(ctx))
 
-    def make_context(self, *args: Any, **more: Any) -> Any:
+    def make_context(self, info_name: str | None, args: list[str], *more: Any, **extra: Any) -> Any:
         with _reported_errors():
-            return super().make_context(*args, **more)
+            return super().make_context(info_name, _quiet_first(args), *more, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         with _reported_errors():
             return super().invoke(ctx)
+
+
+def _quiet_first(args: list[str]) -> list[str]:
+    """Move ``--quiet`` to the front, because it may follow any command."""
+    return sorted(args, key=lambda word: word != "--quiet")
 
 
 @contextmanager
@@ -93,7 +98,7 @@ def _message(error: Any) -> str | None:
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -137,9 +142,14 @@ def contig(
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit."),
     ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print results and errors only. May also follow the command."),
+    ] = False,
 ) -> None:
     """Learn on temporal interaction graphs, with node embeddings that evolve continuously in time."""
     ctx.with_resource(console.shown_log())
+    console.silence(quiet)
 
 
 def main() -> None:

@@ -43,14 +43,27 @@ def err() -> Console:
     return Console(stderr=True, highlight=False)
 
 
+_quiet = False
+
+
+def silence(on: bool = True) -> None:
+    """Print no notices and show no progress from now on; errors and results are printed."""
+    from contig import progress
+
+    global _quiet
+    _quiet = on
+    progress.silence(on)
+
+
 def error(message: str) -> None:
     """Print why a command stops."""
     _print_labeled("error", "bold red", message)
 
 
 def notice(message: str) -> None:
-    """Print something that the user should know."""
-    _print_labeled("note", "yellow", message)
+    """Print something that the user should know, unless it is to be quiet."""
+    if not _quiet:
+        _print_labeled("note", "yellow", message)
 
 
 def _print_labeled(kind: str, style: str, message: str) -> None:
@@ -71,7 +84,7 @@ def print_json(data: Any) -> None:
 @contextmanager
 def status(message: str) -> Iterator[None]:
     """Show a spinner while the block runs; nothing if stderr is not a terminal."""
-    if not err().is_terminal:
+    if not err().is_terminal or _quiet:
         yield
         return
     from rich.markup import escape
@@ -97,7 +110,7 @@ def bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
         *(TextColumn("left:"), TimeRemainingColumn()),
     )
     # The remaining time follows the pace since the start: single steps may take longer than rich looks back.
-    shown = err().is_terminal and total > 0
+    shown = err().is_terminal and total > 0 and not _quiet
     with Progress(*columns, console=err(), disable=not shown, speed_estimate_period=math.inf) as progress:
         task = progress.add_task(description, total=total)
         progress.advance(task, 0)

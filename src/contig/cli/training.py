@@ -34,7 +34,12 @@ SplitOption = Annotated[
         help="Shares of training and validation, or the times at which validation and test begin.",
     ),
 ]
-TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Also log the curves for TensorBoard.")]
+Track = Annotated[
+    str,
+    typer.Option(
+        "--track", metavar="NAMES", show_default="none", help="Trackers: tensorboard, mlflow, wandb."
+    ),
+]
 
 
 @app.command(
@@ -92,7 +97,7 @@ def train(
     ] = None,
     heuristics: Heuristics = True,
     device: Device = "auto",
-    tensorboard: TensorBoard = False,
+    track: Track = "",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that FOLDER holds.")] = False,
     *,
     reading: ReadOptions,
@@ -123,7 +128,7 @@ def train(
             model,
             out=folder,
             device=device,
-            tensorboard=tensorboard,
+            track=track,
             overwrite=overwrite,
             **chosen,
         )
@@ -141,7 +146,7 @@ def resume(
     run: Folder,
     epochs: Epochs = None,
     device: Device = "auto",
-    tensorboard: TensorBoard = False,
+    track: Track = "",
     heuristics: Heuristics = True,
     json: Json = False,
 ) -> None:
@@ -153,7 +158,7 @@ def resume(
 
     more: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     with _resumable(run):
-        finished = resume(run, device=device, tensorboard=tensorboard, **more)
+        finished = resume(run, device=device, track=track, **more)
     _print_result(finished, heuristics, json)
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from contig import markup
 from contig.data.clock import TimeSpan
 from contig.data.columns import Array, frozen
 from contig.data.feature_columns import FeatureColumn
@@ -130,6 +131,12 @@ class EventStream:
         if len(self):
             parts.append(str(TimeSpan.of(self.t)))
         return f"EventStream({self.origin!r}: {', '.join(parts)})"
+
+    def _repr_html_(self) -> str:
+        """Show the size and the first events in a notebook."""
+        first = self[:5].to_arrow()
+        rows = zip(*first.to_pydict().values(), strict=True)
+        return markup.table(repr(self), first.column_names, rows, self.notices)
 
     def __len__(self) -> int:
         return len(self.src)

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contig import markup
 from contig.data.clock import TimeSpan, duration
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import DEFAULT_DESCRIPTION
 from contig.experiments.jobs import Failure, Job, plan
 from contig.experiments.lineups import WINDOW, lineup
-from contig.experiments.rows import Row, collect, write_csv
+from contig.experiments.rows import Row, Spread, collect, write_csv
 from contig.experiments.training_settings import settings_notes
 from contig.files import write_json, write_text
 
@@ -106,10 +108,30 @@ class Comparison:
         peak = " and ".join(dict.fromkeys(one.peak_memory.of for one in results))
         return f"{hardware}{shared}{speed}; peak memory of {peak}"
 
+    def _repr_html_(self) -> str:
+        """Show the quality of every model in a notebook, in %."""
+        headings = ("model", "AP trans.", "AP ind. ours", "AP ind. dyglib", "AUC trans.")
+        rows = [
+            (
+                row.label,
+                *map(_in_percent, (row.transductive.ap, row.inductive.ap, row.inductive_dyglib.ap)),
+                _in_percent(row.transductive.auc),
+            )
+            for row in self.finished
+        ]
+        return markup.table(self.title, headings, rows, self.notes())
+
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
         size = {"data": self.data, "events": len(self.stream), "nodes": self.stream.num_nodes}
         return {**size, "seeds": self.seeds, "rows": [row.as_dict() for row in self.rows]}
+
+
+def _in_percent(spread: Spread) -> str:
+    mean, deviation = spread
+    if isnan(mean):
+        return "-"
+    return f"{100 * mean:.2f}" + ("" if isnan(deviation) else f" ± {100 * deviation:.2f}")
 
 
 def protocol(rows: Sequence[Row]) -> str:

@@ -57,7 +57,7 @@ RUN_FILES = (
     "metrics.json",
     "curve.png",
 )
-RUN_FOLDERS = ("stream", "evaluations", "tensorboard")
+RUN_FOLDERS = ("stream", "evaluations", "tensorboard", "wandb")
 
 
 class RunFolder:

@@ -30,6 +30,7 @@ from contig.runs.metrics import RunMetrics, run_facts
 from contig.runs.new_events import read_new_events
 from contig.runs.observed import Repeated, saved_tail, with_tail
 from contig.runs.observed_file import read_observed
+from contig.runs.summaries import run_html, run_text
 from contig.runs.trained_model import TrainedModel, index_stream
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
@@ -57,6 +58,7 @@ class Run(TrainedModel):
         super().__init__(stream, model, state, config.train.batch_size)
         self.folder, self.config, self.features = folder, config, folder.manifest().features
         self.trained_stream = stream  # without what is observed later
+        self.notices: tuple[str, ...] = ()  # the hints of its training, if this process trained it
         self._served: str | None = None  # the version of serving.pt that was loaded
         self._version: str | None = None  # and of the observed events
 
@@ -191,6 +193,13 @@ class Run(TrainedModel):
         stream = self.stream
         size = f"{len(stream):,} events, {stream.num_nodes:,} nodes"
         return f"Run({str(self.path)!r}: {self.config.model} on {stream.origin}, {size}, {quality})"
+
+    def summary(self) -> str:
+        """Return the model, the data, the test result and the notices of its training as lines of text."""
+        return run_text(self)
+
+    def _repr_html_(self) -> str:
+        return run_html(self)
 
     @property
     def path(self) -> Path:

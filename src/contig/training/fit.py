@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,13 @@ from contig.runs.folder import RunFolder
 from contig.runs.run import Run
 from contig.training import loop
 from contig.training.advice import before_training
+from contig.training.callbacks import Callback, Callbacks
 from contig.training.interruption import Interrupted
 from contig.training.loop import train, training_is_over
 from contig.training.memory_usage import PeakMeter
 from contig.training.preparation import prepare
 from contig.training.session import Session
+from contig.training.trackers import make_trackers
 
 __all__ = ["Interrupted", "fit", "resume"]
 
@@ -44,7 +46,8 @@ def fit(
     out: str | Path | None = None,
     device: str = "auto",
     show: bool | None = None,
-    tensorboard: bool = False,
+    track: str | Sequence[str] = (),
+    callbacks: Sequence[Callback] = (),
     overwrite: bool = False,
     **settings: Any,
 ) -> Run:
@@ -58,9 +61,11 @@ def fit(
     learns from every event, for ``epochs`` epochs. The run is saved in the folder
     ``out`` (a temporary one by default), where ``overwrite`` replaces an earlier run. A training that fails
     before its first checkpoint leaves nothing there. ``show`` turns progress on or off (on by default where
-    stderr is a terminal).
+    stderr is a terminal). ``track`` names trackers: tensorboard, mlflow or wandb. ``callbacks`` are objects
+    of subclasses of ``contig.Callback``. ``run.notices`` has the hints that the command line prints.
     """
     check_flag("show", show)
+    watchers = Callbacks([*make_trackers(track), *callbacks])
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
     name = model_class(config.model).name
@@ -77,14 +82,15 @@ def fit(
         memory = PeakMeter(chosen)
         with torch.random.fork_rng(devices=_cuda_devices(chosen)):
             session = Session(prepare(stream, config, chosen), config)
-            writer = _tensorboard(folder) if tensorboard else None
             if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
                 folder.remove_run()
             folder.create(session.data.stream, config, session.data.features)
             for line in before_training(session):
-                display.line(line)
+                display.notice(line)
             with _removed_on_failure(folder):
-                return train(session, folder, display, memory, writer)
+                run = train(session, folder, display, memory, watchers)
+            run.notices = (*stream.notices, *run.notices)
+            return run
 
 
 @contextmanager
@@ -114,7 +120,8 @@ def resume(
     *,
     device: str = "auto",
     show: bool | None = None,
-    tensorboard: bool = False,
+    track: str | Sequence[str] = (),
+    callbacks: Sequence[Callback] = (),
     **more: Any,
 ) -> Run:
     """Resume an interrupted run; on a CPU the result is bit-identical to an uninterrupted one.
@@ -123,6 +130,7 @@ def resume(
     ``checkpoint_seconds``; options that decide the numbers cannot change.
     """
     check_flag("show", show)
+    watchers = Callbacks([*make_trackers(track), *callbacks])
     folder = RunFolder(path)
     if fixed := [name for name in more if name not in RESUMABLE]:
         raise ConfigError(
@@ -146,10 +154,9 @@ def resume(
                 if session.model.learns and not folder.has("curve.png"):  # killed before it was drawn
                     loop.draw_curve(session, folder)
                 return Run.open(folder.path, chosen)
-            writer = _tensorboard(folder) if tensorboard else None
             if not training_is_over(session):
                 folder.remove_results()
-            return train(session, folder, Display(show), memory, writer)
+            return train(session, folder, Display(show), memory, watchers)
 
 
 def _why_finished(session: Session, folder: RunFolder) -> str:
@@ -171,11 +178,3 @@ def _epochs(count: int) -> str:
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:
     return [device] if device.type == "cuda" else []
-
-
-def _tensorboard(folder: RunFolder) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ConfigError("tensorboard=True needs TensorBoard: pip install tensorboard.") from error
-    return SummaryWriter(str(folder.path / "tensorboard"))

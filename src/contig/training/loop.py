@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 import time
-from contextlib import closing, nullcontext
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from contig.tasks.link_negatives import draw_negatives
 from contig.tasks.link_scoring import pairs_of, score_links
 from contig.tasks.results import LinkMetrics, Selections
 from contig.training.advice import after_training
+from contig.training.callbacks import Callbacks, TrainingStart, watching
 from contig.training.interruption import StopRequest, stop_requests
 from contig.training.memory_usage import PeakMeter
 from contig.training.session import Session
@@ -35,11 +35,14 @@ from contig.training.session import Session
 log = logging.getLogger("contig")
 
 LOSS_CHECK = 50  # steps between checks of the loss; a check makes a GPU wait
-CURVES = ("loss", "val_ap", "val_auc", "val_ap_inductive")  # for TensorBoard
 
 
 def train(
-    session: Session, folder: RunFolder, display: Display, memory: PeakMeter, writer: Any = None
+    session: Session,
+    folder: RunFolder,
+    display: Display,
+    memory: PeakMeter,
+    callbacks: Callbacks | None = None,
 ) -> Run:
     """Train what is left of a session, test it, and open the finished run.
 
@@ -47,20 +50,22 @@ def train(
     """
     validate = Validation(session, folder)
     progress = session.progress
-    with display, stop_requests() as stop, closing(writer) if writer else nullcontext():
+    callbacks = callbacks or Callbacks()
+    start = TrainingStart(folder.path, session.config, session.data.stream, progress.epoch)
+    with display, stop_requests() as stop, watching(callbacks, start):
         while not training_is_over(session):
             _train_epoch(session, folder, display, stop)
             with session.averaged():
                 row = validate(display, stop)
             if session.model.learns:
                 display.line(row.summary(best=progress.best_epoch == row.epoch))
-            if writer is not None:
-                for name in CURVES:
-                    writer.add_scalar(name, getattr(row, name), row.epoch)
             progress.epoch, progress.step = progress.epoch + 1, 0
             folder.save("checkpoint.pt", session.snapshot())
-        _finish(session, folder, display, memory, stop)
-    return Run.open(folder.path, session.data.device)
+            callbacks.on_epoch(row)
+        callbacks.on_end(_finish(session, folder, display, memory, stop))
+    run = Run.open(folder.path, session.data.device)
+    run.notices = tuple(display.notices)
+    return run
 
 
 def training_is_over(session: Session) -> bool:
@@ -205,7 +210,7 @@ def _weights_and_state(session: Session) -> dict[str, Any]:
 
 def _finish(
     session: Session, folder: RunFolder, display: Display, memory: PeakMeter, stop: StopRequest
-) -> None:
+) -> RunMetrics:
     """Test the best epoch, walk a fresh state over the whole stream, and write the results."""
     data, options = session.data, session.config.train
     best = folder.restore("best.pt", session.model, session.state, len(data.stream), epoch=int)
@@ -228,7 +233,8 @@ def _finish(
     if session.model.learns:
         draw_curve(session, folder)
         for line in after_training(session):
-            display.line(line)
+            display.notice(line)
+    return metrics
 
 
 def _test(session: Session, display: Display, stop: StopRequest) -> tuple[LinkResult, float]:
