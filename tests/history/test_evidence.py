@@ -10,6 +10,8 @@ import contig
 from contig.errors import ConfigError
 from contig.history import History
 from contig.history.evidence import Evidence, EvidenceSpec, follows, incoming, meeting, node
+from contig.kernels import keyed_events
+from contig.kernels.pinned_memory import pinned_copy
 
 SPEC = EvidenceSpec(decay_times=(5.0,), nodes=True, steps=(1, 3))
 
@@ -116,3 +118,26 @@ def test_histories_that_share_columns_count_their_own_events(stream: contig.Even
 def test_steps_out_of_range_are_refused(stream: contig.EventStream) -> None:
     with pytest.raises(ConfigError, match="steps"):
         History.from_stream(stream).evidence(EvidenceSpec(steps=(0,)))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_evidence_is_stored_where_its_history_is(
+    stream: contig.EventStream, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of a history in pinned host memory is pinned, too; nothing of it is in the GPU's memory."""
+    pinned: list[torch.Tensor] = []
+
+    def noted(array: torch.Tensor, device: torch.device) -> torch.Tensor:
+        pinned.append(pinned_copy(array, device))
+        return pinned[-1]
+
+    monkeypatch.setattr(keyed_events, "pinned_copy", noted)
+    plain = Evidence(History.from_stream(stream), SPEC)
+    assert not pinned
+    evidence = Evidence(History.from_stream(stream).pinned_copy(torch.device(device)), SPEC)
+    stored = [*evidence.events.arrays().values(), *evidence.transitions.arrays().values()]
+    assert all(any(array is one for one in pinned) for array in stored)
+    keys, times = meeting(torch.arange(7), torch.arange(2, 9)), torch.full((7,), 50)
+    found = evidence.events.features(keys.to(device), times.to(device), 2.0)
+    torch.testing.assert_close(found.cpu(), plain.events.features(keys, times, 2.0))
+    assert found.any()

@@ -56,8 +56,8 @@ class Evidence:
         _check(history, spec)
         self.spec = spec
         at = history.event_indices()
-        self.events = _indexed(event_keys(history, at, spec), spec.decay_times, history.device)
-        self.transitions = _indexed(_transition_keys(history, at, spec), (), history.device)
+        self.events = _indexed(event_keys(history, at, spec), spec.decay_times, history)
+        self.transitions = _indexed(_transition_keys(history, at, spec), (), history)
 
     def append(self, history: History, at: Tensor) -> None:
         """Count events that were appended to the history, by position."""
@@ -128,10 +128,10 @@ def _flattened(columns: list[Tensor], t: Tensor) -> tuple[Tensor, Tensor]:
     return torch.stack(columns, dim=1).flatten(), t.repeat_interleave(len(columns))
 
 
-def _indexed(
-    keys: tuple[Tensor, Tensor], decay_times: tuple[float, ...], device: torch.device
-) -> KeyedEvents:
-    return KeyedEvents.of(keys[0].cpu(), keys[1].cpu(), decay_times).to(device)
+def _indexed(keys: tuple[Tensor, Tensor], decay_times: tuple[float, ...], history: History) -> KeyedEvents:
+    """Index keys where the history is stored: on its device, or in host memory that the device reads."""
+    keyed = KeyedEvents.of(keys[0].cpu(), keys[1].cpu(), decay_times)
+    return keyed.pinned_copy(history.device) if history.on_host else keyed.to(history.device)
 
 
 def _check(history: History, spec: EvidenceSpec) -> None:

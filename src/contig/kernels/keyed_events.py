@@ -19,6 +19,7 @@ from torch import Tensor
 
 from contig.data.columns import Array
 from contig.kernels.dispatch import backend
+from contig.kernels.pinned_memory import pinned_copy
 from contig.kernels.segments import concatenated_ranges
 
 EMPTY = -1  # the key of a free slot
@@ -77,6 +78,11 @@ class KeyedEvents:
         if device == self.device:
             return self
         arrays = {name: array.to(device) for name, array in self.arrays().items()}
+        return KeyedEvents(**arrays, num_keys=self.num_keys, used=self.used)
+
+    def pinned_copy(self, device: torch.device) -> KeyedEvents:
+        """Return a copy in pinned host memory that the GPU ``device`` reads."""
+        arrays = {name: pinned_copy(array, device) for name, array in self.arrays().items()}
         return KeyedEvents(**arrays, num_keys=self.num_keys, used=self.used)
 
     def arrays(self) -> dict[str, Tensor]:

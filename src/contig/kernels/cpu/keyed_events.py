@@ -85,6 +85,16 @@ def _slot(table: Array, key: int) -> int:
 
 
 @_compile  # type: ignore[untyped-decorator]
+def _free_slot(table: Array, key: int, num_keys: int) -> tuple[int, bool]:
+    """Return the slot of a key, and whether it is new; the slot is -1 where the table is full."""
+    slot = _slot(table, key)
+    is_new = table[slot, 0] == EMPTY
+    if is_new and num_keys + 1 > FULL * len(table):
+        return -1, is_new
+    return slot, is_new
+
+
+@_compile  # type: ignore[untyped-decorator]
 def _put(
     entry_time: Array, entry_decayed: Array, decay_times: Array, start: int, length: int, time: float
 ) -> None:
@@ -104,10 +114,10 @@ def _count(table: Array, keys: Array, first: int, num_keys: int) -> tuple[int, i
     """Count keys from row ``first`` on, in place of their lengths, until the table is full."""
     for i in range(first, len(keys)):
         if keys[i] >= 0:
-            slot = _slot(table, keys[i])
-            if table[slot, 0] == EMPTY:
-                if num_keys + 1 > FULL * len(table):
-                    return i, num_keys
+            slot, is_new = _free_slot(table, keys[i], num_keys)
+            if slot < 0:
+                return i, num_keys
+            if is_new:
                 table[slot, 0] = keys[i]
                 num_keys += 1
             table[slot, 1] += 1
@@ -161,9 +171,8 @@ def _append(
     for i in range(first, len(keys)):
         if keys[i] < 0:
             continue
-        slot = _slot(table, keys[i])
-        is_new = table[slot, 0] == EMPTY
-        if is_new and num_keys + 1 > FULL * len(table):
+        slot, is_new = _free_slot(table, keys[i], num_keys)
+        if slot < 0:
             return i, num_keys, used, used
         packed = table[slot, 1]
         start, length = packed >> LENGTH_BITS, packed & LENGTH_MASK
