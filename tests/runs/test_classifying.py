@@ -110,6 +110,33 @@ def test_with_a_delay_recent_labels_do_not_count(run: contig.Run, later: pa.Tabl
     assert load_classifier(opened, 0.0) is None  # it was fitted for another delay
 
 
+def test_missing_labels_are_unknown(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:
+    place = later.column_names.index("fraud")
+    known = np.arange(len(later)) % 3 == 0
+    some = pa.array(later["fraud"].to_numpy(), mask=~known)
+    partly = run.classify(later.set_column(place, "fraud", some), **COLUMNS, show=False)
+    truth = later["fraud"].to_numpy()[known]
+    assert partly.quality.events == known.sum()
+    assert partly.quality.auc == pytest.approx(roc_auc_score(truth, partly.probability[known]))
+    pa.csv.write_csv(later.set_column(place, "fraud", some), tmp_path / "partly.csv")
+    read = run.classify(tmp_path / "partly.csv", **COLUMNS, show=False)
+    np.testing.assert_allclose(read.probability, partly.probability, rtol=1e-6)
+    nothing = pa.nulls(len(later), pa.int64())
+    unlabelled = run.classify(later.set_column(place, "fraud", nothing), **COLUMNS, show=False)
+    assert unlabelled.quality is None
+    assert not np.allclose(unlabelled.probability, partly.probability)
+
+
+def test_a_run_that_learned_from_everything_classifies_new_events(log, later, tmp_path: Path) -> None:
+    settings = {**SETTINGS, "final": True}
+    run = contig.fit(log.slice(0, CUT), out=tmp_path / "run", **COLUMNS, features=FEATURES, **settings)
+    found = run.classify(later, **COLUMNS, show=False)
+    assert found.quality.events == len(later)
+    own = run.classify(show=False)
+    assert own.quality is None
+    assert set(own.part.tolist()) == {"train", "validation"}
+
+
 def test_events_are_answered_in_the_order_of_the_file(run: contig.Run, later: pa.Table) -> None:
     order = np.random.default_rng(0).permutation(len(later))
     sorted_, shuffled = (

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from contig.data.validation import UNKNOWN_LABEL as UNKNOWN
 from contig.tasks.label_columns import (
     FEW,
     PARTNERS,
-    UNKNOWN,
     LabelColumns,
     LabelledEvents,
     graph_columns,

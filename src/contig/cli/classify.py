@@ -94,7 +94,8 @@ def _summary(found: Classification) -> dict[str, Any]:
 
 def _print(found: Classification) -> None:
     if found.quality is None or found.baseline_quality is None:
-        console.notice("the events have no labels (--label COLUMN), so the probabilities are not measured")
+        why = "none are left to test on" if found.part is not None else "they have no labels (--label COLUMN)"
+        console.notice(f"the probabilities of these events are not measured: {why}")
         return
     measured = "Test events, %" if found.part is not None else "New events, %"
     table = console.new_table(measured, "AUC", "AP", "ECE", "Brier", "label 1", "events")

@@ -48,6 +48,7 @@ BAD_TIME = (
 )
 TOO_FINE = "is finer than a microsecond, the limit for dates; round it, or store integer nanoseconds."
 TOO_LONG = "has more digits than float64 holds; store times as integers of a smaller unit."
+UNKNOWN_LABEL = -1
 BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1."
 FILL = "fill missing features (0 is usual)."
 
@@ -280,6 +281,21 @@ def validate_labels(column: Column) -> Ints:
     """Validate labels: whole numbers of any type, also written as text."""
     column.reject_missing("label")
     return _whole(column, _numbers(column, BAD_LABEL), BAD_LABEL)
+
+
+def validate_known_labels(column: Column) -> Ints | None:
+    """Validate labels of which some may be missing: those become ``UNKNOWN_LABEL``; None if all are."""
+    values = column.plain()
+    missing = pc.is_null(values, nan_is_null=True).to_numpy()
+    if missing.all():
+        return None
+    filled = pc.if_else(pa.array(missing), pa.scalar(0).cast(values.type), values)
+    labels = validate_labels(replace(column, values=filled)).copy()
+    if (labels < 0).any():
+        row = first_true(labels < 0)
+        raise column.error(row, "is negative; labels are class numbers such as 0 and 1.", int(labels[row]))
+    labels[missing] = UNKNOWN_LABEL
+    return labels
 
 
 def is_number(text: str) -> bool:

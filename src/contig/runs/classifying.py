@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,8 @@ from contig.data.columns import Array
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
-from contig.data.splits import Split
-from contig.data.validation import EventColumns
+from contig.data.splits import Split, chronological_split
+from contig.data.validation import UNKNOWN_LABEL, EventColumns
 from contig.errors import ConfigError, DataError, RunError
 from contig.history import History
 from contig.models import Model, NodeState
@@ -31,7 +32,7 @@ from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.calibration import label_quality
 from contig.tasks.classify import check_labels
 from contig.tasks.label_classifier import READS, LabelClassifier, LabelInputs
-from contig.tasks.label_columns import UNKNOWN, LabelledEvents, graph_columns, simple_columns
+from contig.tasks.label_columns import LabelledEvents, graph_columns, simple_columns
 from contig.tasks.selections import check_finite
 
 if TYPE_CHECKING:
@@ -41,11 +42,12 @@ Ints = NDArray[np.int64]
 
 FILE = "classifier.pt"
 PARTS = ("train", "validation", "test")
+FINAL_SPLIT = "0.8,0.1"  # the rest chooses and calibrates too
 
 
 def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bool | None) -> Classification:
     """Classify the events that the run was trained on; its quality is that of the test events."""
-    stream, split = run.trained_stream, run.split
+    stream, split = run.trained_stream, decoder_split(run)
     label = _labels(run, split)
     saved = None if refit else load_classifier(run, label_delay)
     delay = _delay(label_delay) if saved is None else saved.delay
@@ -66,8 +68,8 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
         baseline=baseline,
         label=np.asarray(stream.label),
         part=part,
-        quality=label_quality(probability[test], label[test]),
-        baseline_quality=label_quality(baseline[test], label[test]),
+        quality=label_quality(probability[test], label[test]) if len(test) else None,
+        baseline_quality=label_quality(baseline[test], label[test]) if len(test) else None,
         decoder=classifier.chosen.name,
         validation_aucs=dict(classifier.validation_aucs),
         label_delay=delay,
@@ -93,7 +95,8 @@ def classify_new(
     baseline[order] = saved.baseline.probability(inputs)
     src, dst = (np.empty(len(order), dtype=new.names.dtype) for _ in range(2))
     src[order], dst[order] = new.names[new.src], new.names[new.dst]
-    truth = None if columns.label is None else columns.label == 1
+    known = np.zeros(0, np.int64) if columns.label is None else np.flatnonzero(columns.label != UNKNOWN_LABEL)
+    truth = None if columns.label is None else columns.label[known] == 1
     return Classification(
         src=src,
         dst=dst,
@@ -102,8 +105,8 @@ def classify_new(
         baseline=baseline,
         label=columns.label,
         part=None,
-        quality=None if truth is None else label_quality(probability, truth),
-        baseline_quality=None if truth is None else label_quality(baseline, truth),
+        quality=None if truth is None else label_quality(probability[known], truth),
+        baseline_quality=None if truth is None else label_quality(baseline[known], truth),
         decoder=saved.chosen.name,
         validation_aucs=dict(saved.validation_aucs),
         label_delay=saved.delay,
@@ -142,17 +145,24 @@ def _fitted(
     return classifier
 
 
+def decoder_split(run: Run) -> Split:
+    """Return the split that a classifier is fitted on: the run's, unless that learned from every event.
+
+    Then the last events choose and calibrate the classifier, and none are left to test it on.
+    """
+    split = run.split
+    if not split.final:
+        return split
+    fitted = chronological_split(run.trained_stream, FINAL_SPLIT, holdout="none")
+    return replace(fitted, val=np.concatenate([fitted.val, fitted.test]), test=fitted.test[:0])
+
+
 def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
     """Return the labels that a classifier learns from."""
     if not (run.folder.is_finished and run.folder.has("serving.pt")):
         raise RunError(
             f"{run.path} is still in training; it can classify events when the training is finished. "
             f"To continue it: contig resume {run.path}"
-        )
-    if split.final:
-        raise RunError(
-            f"{run.path} learned from every event (final=true), so no validation events are left to choose a "
-            "classifier by. Train without final, classify once, and use that run."
         )
     return check_labels(run.trained_stream, split)
 
@@ -167,7 +177,7 @@ def _delay(given: float | None) -> float:
 def _check_label_values(columns: EventColumns, place: Callable[[int], str]) -> None:
     if columns.label is None:
         return
-    wrong = ~np.isin(columns.label, (0, 1))
+    wrong = ~np.isin(columns.label, (0, 1, UNKNOWN_LABEL))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise DataError(
@@ -219,11 +229,11 @@ def _new_inputs(
     found = _read(run.model, state, index_stream(grown, state), run.batch_size, walked, progress)
     found = found[len(walked) - len(rows) :]
     check_finite(grown, rows, found)
-    label = np.full(len(grown), UNKNOWN)
+    label = np.full(len(grown), UNKNOWN_LABEL)
     label[: len(run.trained_stream)] = run.trained_stream.label
     if columns.label is not None:
         label[rows] = columns.label[np.argsort(columns.t, kind="stable")]
-    events = _labelled(grown, label, run.features, run.split.train)
+    events = _labelled(grown, label, run.features, decoder_split(run).train)
     inputs, names = _inputs(events, rows, classifier.delay, found)
     if names != classifier.columns:
         raise unfit(run.path / FILE, "its columns are others", "Fit it again: --refit (refit=True).")

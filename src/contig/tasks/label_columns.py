@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contig.data.columns import Array
+from contig.data.validation import UNKNOWN_LABEL
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-UNKNOWN = -1  # a label that is not known at all
 UNIT = 2.0**-20  # of fixed-point numbers
 LARGEST = 64.0  # deviations; what is further away counts as this
 MOST_FEATURES = 16  # numbers that are compared with running means
@@ -31,7 +31,7 @@ FEW = 3.0  # unknown partners that every node is counted to have: a share of one
 class LabelledEvents:
     """Events in time order; every column is ``[events]``.
 
-    ``label`` is 1, 0 or ``UNKNOWN``. ``features`` is ``[events, width]``; those at ``numeric`` are
+    ``label`` is 1, 0 or ``UNKNOWN_LABEL``. ``features`` is ``[events, width]``; those at ``numeric`` are
     standardized numbers, which are compared with the means of both ends.
     """
 
@@ -224,7 +224,7 @@ class _Past:
         numbers = np.clip(events.features[:, compared].astype(np.float64), -LARGEST, LARGEST)
         values = np.stack([numbers, numbers**2], axis=2).reshape(len(numbers), -1)
         label = events.label[event]
-        labels = np.stack([label != UNKNOWN, label == 1], axis=1)
+        labels = np.stack([label != UNKNOWN_LABEL, label == 1], axis=1)
         return cls(
             place=place[order],
             ranks=ranks,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-from contig.data.columns import ARROW_ERRORS, row_place
+from contig.data.columns import ARROW_ERRORS, Column, row_place
 from contig.data.encoding import to_encode
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
@@ -21,7 +21,7 @@ from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.readers.tables import open_table
-from contig.data.validation import EventColumns, validate_arrays
+from contig.data.validation import EventColumns, validate_arrays, validate_known_labels
 from contig.errors import ConfigError, ContigError, DataError
 from contig.files import expanded
 
@@ -70,7 +70,10 @@ def read_pairs(
     with_labels: bool = False,
     **options: Unpack[ReadKeywords],
 ) -> PairTable:
-    """Read pairs from any source that ``read_events`` takes, or a stream, in the order of its rows."""
+    """Read pairs from any source that ``read_events`` takes, or a stream, in the order of its rows.
+
+    Labels, if they are wanted, may be missing; then they are ``UNKNOWN_LABEL``.
+    """
     reading = reading_options(reading).updated(**options)
     opened = source if isinstance(source, EventStream) else _open(source, reading)
     if isinstance(opened, EventStream):
@@ -79,7 +82,18 @@ def read_pairs(
     roles = roles if with_labels else replace(roles, label=None)
     roles = roles if with_features else replace(roles, features=())
     with read_errors(opened.origin, "check the file or write it again."):
-        return PairTable(opened.columns(roles, opened.load(roles), reading.date_format), opened.place)
+        return PairTable(_columns_of(opened, roles, reading.date_format), opened.place)
+
+
+def _columns_of(opened: OpenedTable, roles: Roles, date_format: str | None) -> EventColumns:
+    """Load and validate columns of pairs, whose labels may be missing."""
+    table, bare = opened.load(roles), replace(roles, label=None)
+    place = {position: n for n, position in enumerate(roles.positions)}
+    columns = opened.columns(bare, table.select([place[i] for i in bare.positions]), date_format)
+    if roles.label is None:
+        return columns
+    name, values = opened.names[roles.label], table.column(place[roles.label])
+    return replace(columns, label=validate_known_labels(Column(name, values, opened.origin, opened.place)))
 
 
 def _pairs_of(stream: EventStream, with_features: bool, with_labels: bool) -> PairTable:
