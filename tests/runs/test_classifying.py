@@ -65,7 +65,15 @@ def test_its_own_events_are_measured_on_the_test_part(run: contig.Run, log: pa.T
     assert (found.quality.events, found.quality.positives) == (len(truth), truth.sum())
     assert 0 <= found.probability.min() <= found.probability.max() <= 1
     assert found.validation_aucs[found.decoder] == max(found.validation_aucs.values())
-    assert set(found.table().column_names) == {"src", "dst", "t", "probability", "baseline", "label", "part"}
+    assert set(found.table().column_names) == {
+        "src",
+        "dst",
+        "t",
+        "probability",
+        "baseline",
+        "label",
+        "part",
+    } | {"last_event"}
 
 
 def test_a_saved_classifier_gives_equal_probabilities(run: contig.Run, later: pa.Table) -> None:
@@ -117,6 +125,11 @@ def test_missing_labels_are_unknown(run: contig.Run, later: pa.Table, tmp_path: 
     partly = run.classify(later.set_column(place, "fraud", some), **COLUMNS, show=False)
     truth = later["fraud"].to_numpy()[known]
     assert partly.quality.events == known.sum()
+    table = partly.table()
+    assert table["label"].null_count == (~known).sum()
+    times = later["time"].to_numpy().astype("datetime64[s]").astype(np.int64)
+    before = max(run.stream.t[-1], times[times < times[-1]].max())
+    assert table["last_event"].to_pylist()[-1] == before
     assert partly.quality.auc == pytest.approx(roc_auc_score(truth, partly.probability[known]))
     pa.csv.write_csv(later.set_column(place, "fraud", some), tmp_path / "partly.csv")
     read = run.classify(tmp_path / "partly.csv", **COLUMNS, show=False)

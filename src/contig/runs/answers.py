@@ -157,8 +157,9 @@ class Classification:
 
     ``baseline`` is the probability by boosted trees on simple columns, without the graph. ``label`` and the
     qualities are None where events have no labels. For the events of the run itself, ``part`` says to which
-    part each belongs, and the qualities are those of the test events. ``decoder`` was chosen by
-    ``validation_aucs``. ``label_delay`` is how long after its event a label becomes known.
+    part each belongs, and the qualities are those of the test events. ``last_event`` is the time of the last
+    event that a decision knew, masked if there was none. ``decoder`` was chosen by ``validation_aucs``.
+    ``label_delay`` is how long after its event a label becomes known.
     """
 
     src: Array
@@ -170,6 +171,7 @@ class Classification:
     part: NDArray[np.str_] | None
     quality: LabelQuality | None
     baseline_quality: LabelQuality | None
+    last_event: np.ma.MaskedArray[Any, Any]
     decoder: str
     validation_aucs: dict[str, float]
     label_delay: float
@@ -184,4 +186,8 @@ class Classification:
         columns: dict[str, Array | None] = {"src": self.src, "dst": self.dst, "t": self.t}
         columns |= {"probability": self.probability, "baseline": self.baseline}
         columns |= {"label": self.label, "part": self.part}
-        return pa.table({name: pa.array(column) for name, column in columns.items() if column is not None})
+        arrays = {name: pa.array(column) for name, column in columns.items() if column is not None}
+        if self.label is not None:
+            arrays["label"] = pa.array(self.label, mask=self.label < 0)  # those that are not known
+        last = pa.array(self.last_event.data, mask=np.ma.getmaskarray(self.last_event))
+        return pa.table({**arrays, "last_event": last})

@@ -70,6 +70,7 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
         part=part,
         quality=label_quality(probability[test], label[test]) if len(test) else None,
         baseline_quality=label_quality(baseline[test], label[test]) if len(test) else None,
+        last_event=_last_known(stream.t, stream.t),
         decoder=classifier.chosen.name,
         validation_aucs=dict(classifier.validation_aucs),
         label_delay=delay,
@@ -107,6 +108,7 @@ def classify_new(
         part=None,
         quality=None if truth is None else label_quality(probability[known], truth),
         baseline_quality=None if truth is None else label_quality(baseline[known], truth),
+        last_event=_last_known(new.t, columns.t),
         decoder=saved.chosen.name,
         validation_aucs=dict(saved.validation_aucs),
         label_delay=saved.delay,
@@ -203,11 +205,12 @@ def _known_inputs(
 
 
 class _NewNodes(NamedTuple):
-    """New events by internal ids, and the names of all nodes."""
+    """New events by internal ids, the names of all nodes and the times of all events."""
 
     src: Ints
     dst: Ints
     names: Array
+    t: Array  # of all events, those that the run knows and the new ones
 
 
 def _new_inputs(
@@ -237,7 +240,13 @@ def _new_inputs(
     inputs, names = _inputs(events, rows, classifier.delay, found)
     if names != classifier.columns:
         raise unfit(run.path / FILE, "its columns are others", "Fit it again: --refit (refit=True).")
-    return inputs, _NewNodes(new.src, new.dst, grown.ids.labels)
+    return inputs, _NewNodes(new.src, new.dst, grown.ids.labels, grown.t)
+
+
+def _last_known(t: Array, at: Array) -> np.ma.MaskedArray[Any, Any]:
+    """Return the time of the last event strictly before each of some times."""
+    known = np.searchsorted(t, at, side="left")
+    return np.ma.masked_array(t[np.maximum(known - 1, 0)], mask=known == 0)
 
 
 def _tail(new: NewEvents) -> dict[str, Any]:

@@ -23,6 +23,7 @@ Flags = NDArray[np.bool_]
 
 ROUNDS = 300  # at most; the number is chosen on the validation events
 PATIENCE = 60
+ROWS = 4096  # predicted at once: what fits into a cache
 SETTINGS: dict[str, Any] = {
     "learning_rate": 0.06,
     "max_leaf_nodes": 15,
@@ -96,6 +97,10 @@ class Trees:
 
     def logits(self, x: Columns) -> Floats:
         """Return the logits of rows ``[n, width]``; NaN is a missing value."""
+        parts = [self._logits(x[start : start + ROWS]) for start in range(0, len(x), ROWS)]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def _logits(self, x: Columns) -> Floats:
         n, rows = self.nodes, np.arange(len(x))
         total = np.full(len(x), self.base)
         for root in n["roots"]:
