@@ -347,7 +347,8 @@ def test_resuming_every_model(model: str, tmp_path: Path, monkeypatch: pytest.Mo
     rng = torch.Generator().manual_seed(1)
     stream = stream.with_node_features(torch.randn((stream.num_nodes, 4), generator=rng).numpy())
     known = {field.name for field in fields(model_class(model).options) + fields(TrainOptions)}
-    settings = {key: value for key, value in TINY.items() if key in known}
+    sizes = TINY | {"sequence": 4, "channel_dim": 4, "sketch_dim": 8}
+    settings = {key: value for key, value in sizes.items() if key in known}
     settings["split_seed"] = 1  # leaves validation events between known nodes, which some models need
     fit(stream, model, out=tmp_path / "whole", epochs=2, show=False, **settings)
     with monkeypatch.context() as patch:

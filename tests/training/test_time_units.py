@@ -21,7 +21,9 @@ TIMED: dict[str, tuple[str, dict[str, Any]]] = {
     "contig-linear": ("contig", {"time_encoding": "linear"}),
     "contig-absolute": ("contig", {"query_time": "absolute"}),
     "contig-pair": ("contig-pair", {"tokens": 5, "width": 7}),
-    **{name: (name, {}) for name in ("tgn", "tgat", "graphmixer", "dygformer", "tpnet", "jodie", "dyrep")},
+    "dygformer": ("dygformer", {"sequence": 4, "channel_dim": 4}),
+    "tpnet": ("tpnet", {"sketch_dim": 8, "hops": 2}),
+    **{name: (name, {}) for name in ("tgn", "tgat", "graphmixer", "jodie", "dyrep")},
 }
 WITHOUT_NEIGHBORS = ("jodie", "dygformer")  # have no such option
 Rescaling = Callable[[Any], Any]
