@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, limits a
 def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     made = Reference(tmp_path_factory.mktemp("reference"))
     with hostile.fast_training():
-        made.run(0), made.run(1)  # compiled before the first fork
+        made.run(0), made.run(1), made.updated  # compiled before the first fork
     return made
 
 
@@ -28,6 +28,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
         ("damaged_run", 40, []),
         ("damaged_history", 10, []),
         ("killed", 4, [SECONDS]),
+        ("killed_update", 6, [hostile.UPDATE_SECONDS]),
         ("two_at_once", 2, []),
         ("two_resumes", 1, [SECONDS]),
         ("small_files", 3, []),

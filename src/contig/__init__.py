@@ -35,10 +35,12 @@ if TYPE_CHECKING:
     from contig.options import option
     from contig.runs.answers import (
         Classification,
+        Embeddings,
         Recommendation,
         RecommendationList,
         Scores,
         SimilarNode,
+        SimilarNodes,
         Trajectory,
     )
     from contig.runs.run import Run
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from contig.tasks.link_scoring import score_test_events
     from contig.training.callbacks import Callback, TrainingStart
     from contig.training.fit import fit, resume
+    from contig.training.refit import refit
 
 # Names load on first use, so that `import contig` and `contig --help` do not wait for torch.
 _HOME = {
@@ -57,6 +60,7 @@ _HOME = {
     "DataError": "errors",
     "DataShape": "models",
     "Dataset": "data.catalog",
+    "Embeddings": "runs.answers",
     "Evaluation": "tasks",
     "EvaluationContext": "tasks.context",
     "EventBatch": "models",
@@ -75,6 +79,7 @@ _HOME = {
     "RunError": "errors",
     "Scores": "runs.answers",
     "SimilarNode": "runs.answers",
+    "SimilarNodes": "runs.answers",
     "Split": "data.splits",
     "Task": "tasks",
     "TaskResult": "tasks",
@@ -88,6 +93,7 @@ _HOME = {
     "option": "options",
     "read_events": "data.readers",
     "read_test_events": "tasks.context",
+    "refit": "training.refit",
     "register_dataset": "data.catalog",
     "register_model": "models",
     "register_reader": "data.readers",
@@ -107,6 +113,7 @@ __all__ = [
     "DataError",
     "DataShape",
     "Dataset",
+    "Embeddings",
     "Evaluation",
     "EvaluationContext",
     "EventBatch",
@@ -125,6 +132,7 @@ __all__ = [
     "RunError",
     "Scores",
     "SimilarNode",
+    "SimilarNodes",
     "Split",
     "Task",
     "TaskResult",
@@ -140,6 +148,7 @@ __all__ = [
     "option",
     "read_events",
     "read_test_events",
+    "refit",
     "register_dataset",
     "register_model",
     "register_reader",

@@ -23,7 +23,7 @@ def test_embed_writes_every_node_to_parquet(run: Path) -> None:
     assert answer.code == 0, answer.err
     table = pq.read_table("deep/now.parquet")
     opened = Run.open(run)
-    assert table.column_names == ["node", "side", "t", "embedding"]
+    assert table.column_names == ["node", "side", "t", "last_event", "embedding"]
     assert set(table["t"].to_pylist()) == {opened.stream.t[-1] + 1}  # just after the last event
     assert str(table.schema.field("embedding").type) == "fixed_size_list<element: float>[8]"
     assert table["node"].to_pylist() == opened.stream.ids.labels.tolist()
@@ -48,8 +48,11 @@ def test_embed_writes_some_nodes_to_npy(run: Path, here: Path) -> None:
         assert Answer("embed", run, "--nodes", given, "--out", "some.npy").code == 0
         assert np.array_equal(np.load("some.npy"), Run.open(run).embed(["n3", "n14", "n3"]))
         ids = json.loads((here / "some.ids.json").read_text())
-        now = int(Run.open(run).stream.t[-1]) + 1
-        assert ids == {"node": ["n3", "n14", "n3"], "side": ["src", "dst", "src"], "t": [now] * 3}
+        last = int(Run.open(run).stream.t[-1])
+        assert ids == {
+            **{"node": ["n3", "n14", "n3"], "side": ["src", "dst", "src"]},
+            **{"t": [last + 1] * 3, "last_event": [last] * 3},
+        }
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
@@ -59,7 +62,7 @@ def test_embed_writes_a_column_for_each_component(suffix: str, run: Path) -> Non
         Answer("embed", run, "--nodes", "n3,n14", "--at", START + 280_800, "--wide", "--out", file).code == 0
     )
     table = READERS[suffix](file)
-    assert table.column_names == ["node", "side", "t", *(f"e{i}" for i in range(8))]
+    assert table.column_names == ["node", "side", "t", "last_event", *(f"e{i}" for i in range(8))]
     assert table["t"].to_pylist() == [START + 280_800] * 2
     found = np.column_stack([table[f"e{i}"].to_numpy() for i in range(8)])
     expected = Run.open(run).embed(["n3", "n14"], at=START + 280_800)

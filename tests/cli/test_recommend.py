@@ -6,6 +6,7 @@ from collections import Counter
 from math import exp
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather
@@ -24,8 +25,12 @@ def test_recommend(run: Path) -> None:
     keys = ("node", "score", "probability")
     assert found["recommendations"] == [{key: getattr(one, key) for key in keys} for one in expected]
     assert (found["node"], found["at"]) == ("n8", START + 500_000.5)
+    assert found["last_event"] == expected.last_event
+    now, last = Answer("recommend", run, "--node", "n8", "--json").json, int(Run.open(run).stream.t[-1])
+    assert (now["at"], now["last_event"]) == (last + 1, last)
     answer = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "--k", 3)
     assert "rank node probability" in answer.words
+    assert f"at {START + 500_000.5}, from the events up to {expected.last_event}" in answer.err
     for rank, one in enumerate(expected, 1):
         assert f"{rank} {one.node} {1 / (1 + exp(-one.score)):.3f}" in answer.words
     assert len(Answer("recommend", run, "--node", "n8", "--json").json["recommendations"]) == 8
@@ -97,3 +102,14 @@ def test_recommend_refuses(run: Path) -> None:
         (["--node", "n1", "-k", 0], "-k"),
     ):
         assert message in Answer("recommend", run, *options).refusal
+
+
+def test_ids_come_from_columns_of_tables(run: Path, here: Path) -> None:
+    pq.write_table(pa.table({"score": [1.0, 2.0], "node": ["n3", "n8"]}), "ids.parquet")
+    feather.write_feather(pa.table({"who": ["n3", "n8"]}), "ids.arrow")
+    pq.write_table(pa.table({"who": [1.5]}), "bad.parquet")
+    for ids in ("n3,n8", "ids.parquet", "ids.arrow"):
+        assert Answer("recommend", run, "--nodes", ids, "-k", 2, "--out", "lists.parquet").code == 0
+        assert pq.read_table("lists.parquet")["node"].to_pylist() == ["n3", "n3", "n8", "n8"]
+    refused = Answer("recommend", run, "--nodes", "bad.parquet", "--out", "lists.parquet").refusal
+    assert "ids must be integers or text" in refused

@@ -25,3 +25,24 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
     assert (found["cold_start"], found["last_event"]) == (False, START + 32 * 86_400)
     again = Answer("update", "copy", "new.csv", *COLUMNS).refusal
     assert "new.csv, line 2: t=1717200000 is before the last event that the run knows" in again
+
+
+def test_a_repeated_file_is_accepted_on_request(run: Path, here: Path) -> None:
+    shutil.copytree(run, here / "copy")
+    (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\n")
+    assert Answer("update", "copy", "new.csv", *COLUMNS).code == 0
+    refused = Answer("update", "copy", "new.csv", *COLUMNS).refusal
+    assert "knows these 1 events already" in refused
+    assert "--repeated accept" in refused
+    answer = Answer("update", "copy", "new.csv", *COLUMNS, "--repeated", "accept")
+    assert "it knows 282 events" in answer.err
+    assert "Unknown value 'maybe'" in Answer("update", "copy", "new.csv", "--repeated", "maybe").refusal
+
+
+def test_refit_learns_from_new_events(run: Path, here: Path) -> None:
+    (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\nzoe,n14,2024-06-02\n")
+    answer = Answer("refit", run, "--on", "new.csv", *COLUMNS, "--out", "new")
+    assert answer.code == 0, answer.err
+    assert "learned from all 282 events" in answer.words
+    found = Answer("refit", run, "--on", "everything", "--epochs", 1, "--out", "all", "--json").json
+    assert (found["run"], len(found["epochs"])) == ("all", 1)

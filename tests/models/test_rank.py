@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from support.problems import CASES, COUPLED, case, random_stream, run_over, shape_of, stream_of
@@ -86,11 +88,19 @@ def test_ranking_a_star_takes_work_in_proportion_to_its_leaves(
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     state, _ = run_over(model, stream[: leaves // 2], 5)
     computed, most = [], 100
-    embed, name_of_link = model.embed, "_link" if name == "contig-pair" else "link"
-    link, plain = getattr(model, name_of_link), model.link
+    embed, link, plain = model.embed, model.link, model.link
     monkeypatch.setattr(type(model), "embedded_at_once", most)
     monkeypatch.setattr(model, "embed", lambda *x: computed.append(len(x[2])) or embed(*x))
-    monkeypatch.setattr(model, name_of_link, lambda *x, **y: computed.append(x[3].numel()) or link(*x, **y))
+    monkeypatch.setattr(model, "link", lambda *x, **y: computed.append(x[3].numel()) or link(*x, **y))
+    if name == "contig-pair":
+        together = model.evidence.together
+
+        def counted(*x: Any) -> Tensor:
+            found: Tensor = together(*x)
+            computed.append(found.shape[:2].numel())
+            return found
+
+        monkeypatch.setattr(model.evidence, "together", counted)
     hub, candidates = torch.zeros(20, dtype=torch.int64), torch.arange(1, leaves + 1)
     time = torch.tensor(leaves // 2)
     with torch.no_grad():

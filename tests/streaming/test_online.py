@@ -19,7 +19,7 @@ from contig.data.events import EventStream
 from contig.errors import DataError, RunError
 from contig.history import History
 from contig.models import Model, NodeState
-from contig.streaming.online import OnlineState
+from contig.streaming.online import OnlineState, replay_stream
 from contig.streaming.walker import replay
 
 
@@ -98,12 +98,19 @@ def test_new_events_are_observed_without_the_old_ones() -> None:
         assert min(seen) >= event - 9
 
 
-def test_a_saved_tip_spares_the_replay() -> None:
+@pytest.mark.parametrize("grown", [False, True])
+def test_a_saved_tip_spares_the_replay(grown: bool) -> None:
     stream, model = stream_at([0, 1, 2, 2, 2, 3, 4, 4, 5, 5, 5, 6]), Ledger()
-    first = online(model, stream[:5], 3)
-    first.observe(*columns(stream, 5, 8))
-    state = first.state.clone()
-    again = OnlineState(model, History.from_stream(stream[:8]), state, 3, tip=first.tip)
+    history = History.from_stream(stream[:8])
+    if grown:
+        first = online(model, stream[:5], 3)
+        first.observe(*columns(stream, 5, 8))
+        state, tip = first.state.clone(), first.tip
+    else:
+        state, seen = model.new_state(NODES), []
+        tip = replay_stream(model, state, history, 3, seen.append)
+        assert (seen, state.position) == ([3, 3, 2], 8)
+    again = OnlineState(model, history, state, 3, tip=tip)
     model.log.clear()
     again.observe(*columns(stream, 8, 12))
     assert min(e for _, events in model.log for e in events) >= 5

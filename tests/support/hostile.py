@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from contig.data.events import EventStream
 from contig.errors import ContigError
 from contig.history import History
 from contig.runs.run import Run
@@ -33,6 +34,7 @@ from support.trained import TINY, fast_training, identical_runs, tiny_stream, wi
 
 REFUSED, FINISHED = 2, 0  # exit codes of children
 GOOD = {"read", "refused", "same", "resumed", "trained again", "one of two", "finished"}
+UPDATE_SECONDS = 0.15  # about what an update of the reference takes
 SETTINGS: dict[str, Any] = {**TINY, "epochs": 2, "checkpoint_seconds": 0, "device": "cpu", "show": False}
 
 
@@ -51,6 +53,23 @@ class Reference:
     @cached_property
     def answers(self) -> dict[str, Any]:
         return answers(self.run(0))
+
+    @property
+    def later(self) -> EventStream:
+        """Events after those of the runs, with a new node; a batch and a half."""
+        stream, labels = self.stream, self.stream.ids.labels
+        src, dst = labels[stream.src[:45]], labels[stream.dst[:45]]
+        src[11] = src[40] = labels.max() + 1
+        return EventStream.from_arrays(src, dst, stream.t[-1] + np.arange(45) // 2, bipartite=True)
+
+    @cached_property
+    def updated(self) -> tuple[Path, list[Any], list[Any]]:
+        """A run that observed the later events, and the embeddings before and after them."""
+        path = self.folder / "updated"
+        shutil.copytree(self.run(0), path)
+        before = Run.open(path, "cpu").embed().tolist()
+        Run.open(path, "cpu").observe(self.later)
+        return path, before, Run.open(path, "cpu").embed().tolist()
 
     @cached_property
     def history(self) -> Path:
@@ -226,6 +245,31 @@ def killed(rng: np.random.Generator, reference: Reference, folder: Path, seconds
     os.kill(pid, signal.SIGKILL)
     _join(pid)
     return outcome(lambda: _finish(reference, out))
+
+
+def killed_update(rng: np.random.Generator, reference: Reference, folder: Path, seconds: float) -> str:
+    """Kill an update with SIGKILL at a random moment: the run is the old one or the new one."""
+    out, (_, before, after) = _empty(folder / "killed-update"), reference.updated
+    shutil.copytree(reference.run(0), out, dirs_exist_ok=True)
+
+    def use() -> int:
+        Run.open(out, "cpu").observe(reference.later)
+        return FINISHED
+
+    pid = _child(use)
+    time.sleep(float(rng.uniform(0, seconds)))
+    os.kill(pid, signal.SIGKILL)
+    _join(pid)
+
+    def check() -> str:
+        found = Run.open(out, "cpu").embed().tolist()
+        if found not in (before, after):
+            return "MIXED"
+        if found == before:
+            Run.open(out, "cpu").observe(reference.later)
+        return "same" if Run.open(out, "cpu").embed().tolist() == after else "DIFFERENT after an update"
+
+    return outcome(check)
 
 
 def two_at_once(rng: np.random.Generator, reference: Reference, folder: Path) -> str:

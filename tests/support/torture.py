@@ -24,6 +24,7 @@ FULL = {
     "damaged_run": 2_000,
     "damaged_history": 500,
     "killed": 200,
+    "killed_update": 200,
     "two_at_once": 50,
     "two_resumes": 20,
     "small_files": 50,
@@ -88,6 +89,8 @@ def _run(
     given = arguments.get(name, [_live_reference(folder.parent) if live else reference, folder])
     if name in ("killed", "two_resumes"):
         given = [*given, seconds]
+    if name == "killed_update":
+        given = [*given, hostile.UPDATE_SECONDS]
     attacks, begun = max(1, round(FULL[name] * scale)), time.perf_counter()
     ends = count(getattr(hostile_live if live else hostile, name), attacks, seed, *given)
     shown = ", ".join(f"{number:,} {end}" for end, number in ends.most_common())

@@ -180,13 +180,13 @@ def test_no_checkpoint_is_saved_after_the_loss_became_nan(
 def test_a_stop_is_granted_during_the_last_walk(
     stream: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    walk = loop.replay
+    walk = loop.replay_stream
 
     def interrupted(*args: Any) -> None:
         signal.raise_signal(signal.SIGINT)
         walk(*args)
 
-    monkeypatch.setattr(loop, "replay", interrupted)
+    monkeypatch.setattr(loop, "replay_stream", interrupted)
     with pytest.raises(Interrupted):
         train_tiny(stream, tmp_path / "run")
     assert not (tmp_path / "run" / "serving.pt").exists()

@@ -28,8 +28,10 @@ from contig.cli import (
     evaluate,
     inspect,
     models,
+    nearest,
     recipes,
     recommend,
+    refit,
     reproduce,
     score,
     send,
@@ -118,8 +120,10 @@ app.add_typer(classify.app)
 app.add_typer(embed.app)
 app.add_typer(score.app)
 app.add_typer(recommend.app)
+app.add_typer(nearest.app)
 app.add_typer(trajectory.app)
 app.add_typer(update.app)
+app.add_typer(refit.app)
 app.add_typer(serve.app)
 app.add_typer(send.app)
 app.add_typer(models.app)

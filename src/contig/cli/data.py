@@ -57,7 +57,7 @@ READING_OPTIONS: dict[str, Any] = {
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="parquet, csv, tsv, jsonl, jodie, snap, dyglib or a registered one; detected by default.",
+            help="parquet, arrow, csv, tsv, jsonl, jodie, snap, dyglib or a registered one (detected).",
         ),
     ],
     "date_format": Annotated[

@@ -53,8 +53,8 @@ def embed(
 ) -> None:
     """Write the embeddings of nodes at any time, from the events strictly before it.
 
-    A table has the columns node, side (src or dst, in a bipartite stream), t, the time they are for, and
-    embedding.
+    A table has the columns node, side (src or dst, in a bipartite stream), t, the time they are for,
+    last_event, that of the last event they know, and embedding.
     """
     outputs.check_file("--out", out, *outputs.TABLES, ".npy")
     on = parse_side(side)
@@ -77,7 +77,7 @@ def _write_array(path: Path, table: pa.Table) -> None:
 
     from contig.files import replacing, write_json
 
-    named = [name for name in ("node", "side", "t") if name in table.column_names]
+    named = [name for name in ("node", "side", "t", "last_event") if name in table.column_names]
     write_json(path.with_suffix(".ids.json"), table.select(named).to_pydict())
     with replacing(path) as part:
         np.save(part, vectors_of(table.drop_columns(named)))

@@ -31,14 +31,36 @@ SideOption = Annotated[
 
 
 def read_ids(option: str, given: str) -> list[int | str]:
-    """Read comma-separated ids, or a file with one id per line."""
+    """Read comma-separated ids, a file with one id per line, or a column of a Parquet or Arrow file."""
+    path = Path(given)
+    if path.suffix in (".parquet", ".arrow", ".feather") and path.is_file():
+        return _read_id_column(option, path)
     try:
-        text = Path(given).read_text("utf-8").splitlines() if Path(given).is_file() else given.split(",")
+        text = path.read_text("utf-8").splitlines() if path.is_file() else given.split(",")
     except (OSError, ValueError) as error:
         raise ConfigError(f"{option} {given}: the file cannot be read ({error}).") from None
     ids: list[int | str] = [name for line in text if (name := line.strip())]
     if not ids:
         raise ConfigError(f"{option} {given}: no ids found; give comma-separated ids, or a file of ids.")
+    return ids
+
+
+def _read_id_column(option: str, path: Path) -> list[int | str]:
+    import pyarrow as pa
+    from pyarrow import feather, parquet
+
+    from contig.data.columns import is_text
+
+    try:
+        table = (parquet if path.suffix == ".parquet" else feather).read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise ConfigError(f"{option} {path}: the file cannot be read ({error}).") from None
+    if not table.num_rows or not table.num_columns:
+        raise ConfigError(f"{option} {path}: no ids found; the first column must hold them.")
+    column = table.column("node" if "node" in table.column_names else 0)
+    if column.null_count or not (pa.types.is_integer(column.type) or is_text(column.type)):
+        raise ConfigError(f"{option} {path}: ids must be integers or text, and none may be missing.")
+    ids: list[int | str] = column.to_pylist()
     return ids
 
 
@@ -60,3 +82,9 @@ def note_if_nothing_happened(option: str, given: str | None, time: float | None,
     """Say why the answer for such an early time is empty."""
     if time is not None and time <= stream.t[0]:
         console.notice(f"{option} {given}: there is no event before this time")
+
+
+def note_time(at: float, last_event: float | None) -> None:
+    """Say which time an answer is for, and the last event it knows."""
+    if last_event is not None:
+        console.notice(f"at {at}, from the events up to {last_event}")

@@ -11,7 +11,7 @@ from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
-from contig.cli.nodes import At, parse_side, parse_time, read_ids
+from contig.cli.nodes import At, note_time, parse_side, parse_time, read_ids
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -96,10 +96,11 @@ def recommend(
             outputs.write_table(out, _list_table(lists))
     elif json:
         rows = [one._asdict() for one in lists[0]]
-        about = {"node": node, "at": time, "last_event": lists[0].last_event}
+        about = {"node": node, "at": lists[0].at, "last_event": lists[0].last_event}
         console.print_json({**about, "cold_start": lists[0].cold_start, "recommendations": rows})
     elif lists[0]:
         _print_list(lists[0])
+        note_time(lists[0].at, lists[0].last_event)
 
 
 def _nodes_to_serve(stream: EventStream, given: str | None, side: Side) -> list[int | str]:

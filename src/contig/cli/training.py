@@ -122,7 +122,7 @@ def train(
 
     from contig.training.fit import fit
 
-    with _resumable(folder):
+    with resumable(folder):
         run = fit(
             stream,
             model,
@@ -157,7 +157,7 @@ def resume(
     from contig.training.fit import resume
 
     more: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
-    with _resumable(run):
+    with resumable(run):
         finished = resume(run, device=device, track=track, **more)
     _print_result(finished, heuristics, json)
 
@@ -193,12 +193,12 @@ def _stem(file: str) -> str:
 
 
 @contextmanager
-def _resumable(folder: Path) -> Iterator[None]:
+def resumable(folder: Path | None) -> Iterator[None]:
     """Say how to resume a training that the user interrupts."""
     try:
         yield
     except KeyboardInterrupt:
-        if not (folder / "config.json").exists():
+        if folder is None or not (folder / "config.json").exists():
             raise
         console.error(f"interrupted; nothing is lost. To continue: contig resume {folder}")
         raise typer.Exit(130) from None
@@ -213,7 +213,7 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
 
     metrics = run.metrics
     if run.config.train.final:
-        _print_final(run, json)
+        print_final(run, json)
         return
     others = results.measure_heuristics(run, LinkTask(), heuristics)
     lost = results.losses(run, LinkTask, metrics, others)
@@ -236,7 +236,7 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
     console.out().print(f"  run: {console.visible(run.path)}", soft_wrap=True, markup=False)
 
 
-def _print_final(run: Run, json: bool) -> None:
+def print_final(run: Run, json: bool) -> None:
     """Report a training on every event, which leaves nothing to test on."""
     if json:
         console.print_json({"run": str(run.path), **run.metrics.as_dict()})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,9 +11,10 @@ from contig.cli.commands import Command
 from contig.cli.data import File, reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    pass
+    from contig.runs.observed import Repeated
 
 app = typer.Typer()
 
@@ -26,7 +27,20 @@ app = typer.Typer()
     ),
 )
 @reads_events
-def update(run: Folder, file: File, reading: ReadOptions, device: Device = "auto") -> None:
+def update(
+    run: Folder,
+    file: File,
+    reading: ReadOptions,
+    repeated: Annotated[
+        str,
+        typer.Option(
+            "--repeated",
+            metavar="refuse|accept",
+            help="Whether a file may repeat exactly the last events that the run knows.",
+        ),
+    ] = "refuse",
+    device: Device = "auto",
+) -> None:
     """Add new events and nodes to a trained run without retraining.
 
     Answers are the same however the events are divided into files. Events must not be older than
@@ -36,9 +50,16 @@ def update(run: Folder, file: File, reading: ReadOptions, device: Device = "auto
     opened = open_run(run, device)
     nodes = opened.stream.num_nodes
     with console.status(f"observing {file}"):
-        added = opened.observe(file, reading)
+        added = opened.observe(file, reading, repeated=_parse_repeated(repeated))
     stream = opened.stream
     console.notice(
         f"{run} observed {added:,} events and {stream.num_nodes - nodes:,} new nodes; it knows "
         f"{len(stream):,} events up to {stream.t[-1]}"
     )
+
+
+def _parse_repeated(given: str) -> Repeated:
+    match given:
+        case "refuse" | "accept":
+            return given
+    raise ConfigError(f"--repeated: {unknown('value', given, ('refuse', 'accept'))}")

@@ -25,6 +25,7 @@ from contig.models.state import NodeState
 from contig.options import option
 
 KEPT = 0.5  # share of events that see embeddings in training; the others learn from evidence alone
+CPU_SOURCES = 4  # scored in one call; candidates are read by themselves once for all calls
 CPU_PAIRS, GPU_PAIRS = 2**10, 2**16  # ranked in one call: what fits into a cache, and some gigabytes
 
 Fusion = Literal["apart", "joined", "none"]
@@ -84,20 +85,7 @@ class ConTIGPair(ConTIG):
     def link(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
-        return self._link(state, history, src, dst, times, as_of)
-
-    def _link(
-        self,
-        state: NodeState,
-        history: History,
-        src: Tensor,
-        dst: Tensor,
-        times: Tensor,
-        as_of: Tensor,
-        *,
-        trim: bool = False,
-    ) -> Tensor:
-        hidden = self.evidence(history, src, dst, times, trim=trim)
+        hidden = self.evidence(history, src, dst, times)
         if self.opt.embedding == "joined":
             nodes = torch.cat([src, dst.flatten()])
             when = torch.cat([times, times.repeat_interleave(dst.shape[1])])
@@ -123,19 +111,33 @@ class ConTIGPair(ConTIG):
     def rank_shared(
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, time: Tensor, as_of: Tensor
     ) -> Tensor:
-        pairs = self.pairs_at_once(src.device)
-        if dst.is_cuda or not len(dst):
-            return self.link_in_parts(state, history, src, dst, time, as_of, pairs)
+        if self.training or src.is_cuda or not len(dst):  # a GPU captures fixed shapes
+            return self.link_in_parts(state, history, src, dst, time, as_of, self.pairs_at_once(src.device))
+        joined = self._embedded(state, history, src, dst, time, as_of)
         # Candidates with equally many events are read together: most have few, and few tokens cost less.
         order = history.count_before(dst, time.expand(len(dst))).argsort(stable=True)
         logits = torch.empty(len(src), len(dst))
-        for rows in torch.arange(len(src)).split(max(1, pairs // len(dst))):
-            for columns in order.split(pairs):
-                table = dst[columns].expand(len(rows), -1)
-                when = time.expand(len(rows))
-                found = self._link(state, history, src[rows], table, when, as_of, trim=True)
-                logits[rows.unsqueeze(1), columns] = found
+        for some in order.split(CPU_PAIRS // min(max(1, len(src)), CPU_SOURCES)):
+            candidates = self.evidence.alone(history, 1, dst[some], time)
+            for rows in torch.arange(len(src)).split(max(1, CPU_PAIRS // len(some))):
+                sources = self.evidence.alone(history, 0, src[rows], time)
+                hidden = self.evidence.together(history, sources, candidates, time)
+                if joined is not None:
+                    hidden = hidden + (joined[0][rows].unsqueeze(1) + joined[1][some])
+                logits[rows[:, None], some] = self.verdict(hidden).squeeze(-1)
         return logits
+
+    def _embedded(
+        self, state: NodeState, history: History, src: Tensor, dst: Tensor, time: Tensor, as_of: Tensor
+    ) -> tuple[Tensor, Tensor] | None:
+        """Return what the embeddings of sources and candidates add to the evidence, if anything."""
+        if self.opt.embedding != "joined":
+            return None
+        parts = torch.cat([src, dst]).split(self.embedded_at_once or len(src) + len(dst))
+        embedded = torch.cat(
+            [self.embed(state, history, part, time.expand(len(part)), as_of) for part in parts]
+        )
+        return self.from_src(embedded[: len(src)]), self.from_dst(embedded[len(src) :])
 
     def pairs_at_once(self, device: torch.device) -> int:
         return GPU_PAIRS if device.type == "cuda" else CPU_PAIRS

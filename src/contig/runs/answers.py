@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -61,18 +62,65 @@ class SimilarNode(NamedTuple):
     similarity: float
 
 
+class SimilarNodes(list[SimilarNode]):
+    """The nodes most similar to one node, best first.
+
+    ``node`` is the user's id, ``at`` the time of the embeddings and ``last_event`` that of the last event
+    they know, None if there is none.
+    """
+
+    def __init__(
+        self, found: Iterable[SimilarNode], *, node: int | str, at: float, last_event: float | None
+    ) -> None:
+        super().__init__(found)
+        self.node, self.at, self.last_event = node, at, last_event
+
+
+class Embeddings(np.ndarray[tuple[int, int], np.dtype[np.float32]]):
+    """Embeddings ``[nodes, d]``: a numpy array that knows its time.
+
+    ``at`` is the time they are for and ``last_event`` that of the last event they know, None if there is
+    none. Slices and copies keep both; what is computed from them is a plain array.
+    """
+
+    at: float
+    last_event: float | None
+
+    @classmethod
+    def of(cls, vectors: NDArray[np.float32], at: float, last_event: float | None) -> Embeddings:
+        """Return an array as embeddings of a time, without a copy."""
+        found = vectors.view(cls)
+        found.at, found.last_event = at, last_event
+        return found
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.at = getattr(source, "at", math.nan)
+        self.last_event = getattr(source, "last_event", None)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        plain = np.asarray(array)
+        return plain[()] if return_scalar else plain
+
+    def __reduce__(self) -> Any:
+        return Embeddings.of, (np.asarray(self), self.at, self.last_event)
+
+
 @dataclass(frozen=True)
 class Trajectory:
-    """The embedding of one node over time."""
+    """The embedding of one node over time.
+
+    ``last_event`` is the time of the last event that each embedding knows, masked if there is none.
+    """
 
     node: int | str
     times: NDArray[Any]  # [times]
     embeddings: NDArray[np.float32]  # [times, d]
+    last_event: np.ma.MaskedArray[Any, Any] = field(repr=False, compare=False)  # [times]
     stream: EventStream = field(repr=False, compare=False)
     row: int = field(repr=False, compare=False)  # of the node in the stream
 
     def to_arrow(self, *, wide: bool = False, dates: bool = False) -> pa.Table:
-        """Return the times and the embeddings, as lists or (``wide``) in the columns e0, e1, ....
+        """Return the columns t and last_event, and the embeddings as lists or (``wide``) as e0, e1, ....
 
         With ``dates``, times that are Unix times become timestamps.
         """
@@ -81,10 +129,13 @@ class Trajectory:
         from contig.data.exports import timestamps, vector_columns
 
         times = timestamps(self.times, self.stream) if dates else pa.array(self.times)
-        return pa.table({"t": times, **vector_columns(self.embeddings, "embedding", "e", wide=wide)})
+        last = pa.array(self.last_event.data, mask=np.ma.getmaskarray(self.last_event))
+        return pa.table(
+            {"t": times, "last_event": last, **vector_columns(self.embeddings, "embedding", "e", wide=wide)}
+        )
 
     def to_frame(self, *, dates: bool = False) -> Any:
-        """Return a pandas frame with a row per time and the columns t, e0, e1, ...."""
+        """Return a pandas frame with a row per time and the columns t, last_event, e0, e1, ...."""
         from contig.data.exports import as_pandas
 
         return as_pandas(self.to_arrow(wide=True, dates=dates))
@@ -136,10 +187,8 @@ class Scores:
         return pa.table({**arrays, "last_event": last})
 
 
-def embedding_table(
-    ids: NodeIds, rows: NDArray[np.int64], time: float, vectors: NDArray[np.float32], *, wide: bool
-) -> pa.Table:
-    """Return the embeddings ``[nodes, d]`` of nodes at a time as a table (see ``embed_table``)."""
+def embedding_table(ids: NodeIds, rows: NDArray[np.int64], vectors: Embeddings, *, wide: bool) -> pa.Table:
+    """Return the embeddings of nodes as a table (see ``embed_table``)."""
     import pyarrow as pa
 
     from contig.data.exports import vector_columns
@@ -147,8 +196,10 @@ def embedding_table(
     columns = {"node": pa.array(ids.labels[rows])}
     if ids.is_dst is not None:
         columns["side"] = pa.array(np.where(ids.is_dst[rows], "dst", "src"))
-    columns["t"] = pa.array(np.full(len(rows), time))
-    return pa.table({**columns, **vector_columns(vectors, "embedding", "e", wide=wide)})
+    columns["t"] = pa.array(np.full(len(rows), vectors.at))
+    last = vectors.last_event
+    columns["last_event"] = pa.array([last] * len(rows), columns["t"].type if last is None else None)
+    return pa.table({**columns, **vector_columns(np.asarray(vectors), "embedding", "e", wide=wide)})
 
 
 @dataclass(frozen=True, eq=False)

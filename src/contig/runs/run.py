@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, get_args, overload
 
-import numpy as np
 import torch
 
 from contig.data.events import EventStream
@@ -32,8 +31,8 @@ from contig.runs.observed import Repeated, saved_tail, with_tail
 from contig.runs.observed_file import read_observed
 from contig.runs.summaries import run_html, run_text
 from contig.runs.trained_model import TrainedModel, index_stream
+from contig.streaming.online import replay_stream
 from contig.streaming.prepared import PreparedStream
-from contig.streaming.walker import replay
 from contig.tasks.baselines import HEURISTICS
 from contig.tasks.context import EvaluationContext
 from contig.tasks.registry import task_class
@@ -53,9 +52,15 @@ class Run(TrainedModel):
     """
 
     def __init__(
-        self, folder: RunFolder, config: RunConfig, stream: EventStream, model: Model, state: NodeState
+        self,
+        folder: RunFolder,
+        config: RunConfig,
+        stream: EventStream,
+        model: Model,
+        state: NodeState,
+        tip: SavedRows | None = None,
     ) -> None:
-        super().__init__(stream, model, state, config.train.batch_size)
+        super().__init__(stream, model, state, config.train.batch_size, tip=tip)
         self.folder, self.config, self.features = folder, config, folder.manifest().features
         self.trained_stream = stream  # without what is observed later
         self.notices: tuple[str, ...] = ()  # the hints of its training, if this process trained it
@@ -80,7 +85,7 @@ class Run(TrainedModel):
             lambda: folder.restore(name, model, state, len(stream), **({} if complete else {"epoch": int})),
         )
         model.eval()
-        run = cls(folder, config, stream, model, state)
+        run = cls(folder, config, stream, model, state, _saved_rows(saved.get("tip"), on))
         run._served = served
         if not complete:
             run._observe_everything(saved["epoch"])
@@ -155,8 +160,9 @@ class Run(TrainedModel):
         old = self.state
         state = NodeState(old.blank, stream.num_nodes, old.device, on_host=old.on_host)
         with self.online.writing():
-            self._set_events(stream, state)
-            replay(self.model, state, self.history, np.arange(len(stream)), self.batch_size)
+            history = index_stream(stream, state)
+            tip = replay_stream(self.model, state, history, self.batch_size)
+            self._set_events(stream, state, tip, history)
 
     def _load_observed(self) -> None:
         self._version, saved = self.folder.read_version(
@@ -180,8 +186,7 @@ class Run(TrainedModel):
                 f"{self.path}: the training is not finished; answers come from its best epoch so far, "
                 f"epoch {epoch}. To continue: contig resume {self.path}"
             )
-        self.state.reset()
-        replay(self.model, self.state, self.history, np.arange(len(self.stream)), self.batch_size)
+        self._set_replayed(self.stream)
 
     def __repr__(self) -> str:
         """Return one line with the folder, the model, the data and the test AP."""

@@ -22,7 +22,15 @@ from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
 from contig.models.state import SavedRows
-from contig.runs.answers import RecommendationList, Scores, SimilarNode, Trajectory, embedding_table
+from contig.runs.answers import (
+    Embeddings,
+    RecommendationList,
+    Scores,
+    SimilarNode,
+    SimilarNodes,
+    Trajectory,
+    embedding_table,
+)
 from contig.runs.observed import GrowingStream, Repeated
 from contig.runs.recommending import Recommender, best
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
@@ -61,9 +69,15 @@ class TrainedModel:
         self._lock = ReadWriteLock()
         self._set_events(stream, state, tip)
 
-    def _set_events(self, stream: EventStream, state: NodeState, tip: SavedRows | None = None) -> None:
+    def _set_events(
+        self,
+        stream: EventStream,
+        state: NodeState,
+        tip: SavedRows | None = None,
+        history: History | None = None,
+    ) -> None:
         """Use this stream, and the state after it."""
-        history = index_stream(stream, state)
+        history = history or index_stream(stream, state)
         self.online = OnlineState(self.model, history, state, self.batch_size, tip=tip, lock=self._lock)
         self._stream = stream
         self._growing: GrowingStream | None = None
@@ -104,16 +118,15 @@ class TrainedModel:
         nodes: Sequence[int | str] | None = None,
         at: TimeLike | None = None,
         side: Side | None = None,
-    ) -> NDArray[np.float32]:
+    ) -> Embeddings:
         """Embed nodes (by default all) at a time (by default just after the last event): ``[nodes, d]``.
 
+        The result is an array that also has the time (``at``) and that of the ``last_event`` it knows.
         ``side`` selects the sources or the destinations if no nodes are given, and is needed for ids that
         name both a source and a destination.
         """
         with self.online.reading():
-            rows, time = self._rows_to_embed(nodes, side), self._time(at)
-            with self.state_at(time) as state:
-                return self._embed(state, torch.from_numpy(rows), time)
+            return self._embed_rows(self._rows_to_embed(nodes, side), self._time(at))
 
     def embed_table(
         self,
@@ -123,16 +136,29 @@ class TrainedModel:
         *,
         wide: bool = False,
     ) -> pa.Table:
-        """Embed nodes as ``embed`` does, as an Arrow table: node, side, t and embedding.
+        """Embed nodes as ``embed`` does, as an Arrow table: node, side, t, last_event and embedding.
 
-        ``t`` is the time that the embeddings are for, and ``side`` (src or dst) is there in a bipartite
-        stream. Embeddings are one column of lists, or with ``wide`` the columns e0, e1, ....
+        ``t`` is the time that the embeddings are for, ``last_event`` that of the last event they know, and
+        ``side`` (src or dst) is there in a bipartite stream. Embeddings are one column of lists, or with
+        ``wide`` the columns e0, e1, ....
         """
         with self.online.reading():
-            rows, time = self._rows_to_embed(nodes, side), self._time(at)
-            with self.state_at(time) as state:
-                vectors = self._embed(state, torch.from_numpy(rows), time)
-            return embedding_table(self.stream.ids, rows, time.item(), vectors, wide=wide)
+            rows = self._rows_to_embed(nodes, side)
+            vectors = self._embed_rows(rows, self._time(at))
+            return embedding_table(self.stream.ids, rows, vectors, wide=wide)
+
+    def _embed_rows(self, rows: NDArray[np.int64], time: Tensor) -> Embeddings:
+        with self.state_at(time) as state:
+            vectors = self._embed(state, torch.from_numpy(rows), time)
+        return Embeddings.of(vectors, time.item(), self._last_event(self._known_events(time)))
+
+    def _known_events(self, time: Tensor) -> int:
+        """Return how many events there are strictly before a time."""
+        return int(self.history.events.count_before(time.reshape(1)))
+
+    def _last_event(self, known: int) -> float | None:
+        """Return the time of the last of the first ``known`` events."""
+        return None if not known else self.stream.t[known - 1].item()
 
     def _rows_to_embed(self, nodes: Sequence[int | str] | None, side: Side | None) -> NDArray[np.int64]:
         if side not in (None, *get_args(Side)):
@@ -191,7 +217,7 @@ class TrainedModel:
         names: list[int | str] = [nodes] if one else list(nodes)  # type: ignore[list-item, arg-type]
         with self.online.reading():
             time = self._time(at)
-            past = self.stream[: int(self.history.events.count_before(time.reshape(1)))]
+            past = self.stream[: self._known_events(time)]
             among = self._candidates(past, candidates, side)
             with self.state_at(time) as state:
                 recommender = Recommender(self.model, state, self.history, past, time, side)
@@ -213,7 +239,7 @@ class TrainedModel:
         known = (rows >= 0) & seen[rows]
         found = recommender.lists(rows[known], candidates, k, exclude_seen)
         popular = recommender.popular(candidates, k + 1)  # one of them may be the node itself
-        at, last = recommender.time.item(), past.t[-1].item() if len(past) else None
+        at, last = recommender.time.item(), self._last_event(len(past))
         return [
             RecommendationList(
                 next(found) if warm else recommender.counted(popular[popular != row][:k]),
@@ -238,7 +264,7 @@ class TrainedModel:
 
     def nearest(
         self, node: int | str, k: int = 10, at: TimeLike | None = None, side: Side | None = None
-    ) -> list[SimilarNode]:
+    ) -> SimilarNodes:
         """Return the ``k`` nodes with the most similar embeddings at a time, by cosine, best first.
 
         They are on the same side as the node in a bipartite stream, and have events before that time.
@@ -247,9 +273,9 @@ class TrainedModel:
         with self.online.reading():
             return self._nearest(node, k, at, side)
 
-    def _nearest(self, node: int | str, k: int, at: TimeLike | None, side: Side | None) -> list[SimilarNode]:
+    def _nearest(self, node: int | str, k: int, at: TimeLike | None, side: Side | None) -> SimilarNodes:
         time, row = self._time(at), int(self._rows([node], side)[0])
-        past = self.stream[: int(self.history.events.count_before(time.reshape(1)))]
+        past = self.stream[: self._known_events(time)]
         others = np.setdiff1d(np.concatenate([past.src, past.dst]), [row])
         if (is_dst := self.stream.ids.is_dst) is not None:
             others = others[is_dst[others] == is_dst[row]]
@@ -259,7 +285,8 @@ class TrainedModel:
         units = torch.nn.functional.normalize(vectors, dim=1)
         chosen, values = best(units[1:] @ units[0], k, self.model.resolution)
         names = self.stream.ids.labels[others[chosen]].tolist()
-        return [SimilarNode(*one) for one in zip(names, values.tolist(), strict=True)]
+        found = [SimilarNode(*one) for one in zip(names, values.tolist(), strict=True)]
+        return SimilarNodes(found, node=node, at=time.item(), last_event=self._last_event(len(past)))
 
     def score(
         self,
@@ -328,12 +355,12 @@ class TrainedModel:
         self, src: NDArray[np.int64], dst: NDArray[np.int64], t: Array, score: NDArray[np.float64]
     ) -> Scores:
         known = np.searchsorted(self.stream.t, t, side="left")
-        last = np.ma.masked_array(self.stream.t[np.maximum(known - 1, 0)], mask=known == 0)
         probability = surprise = None
         if self.model.learns:
             surprise = np.logaddexp(0, -score) / math.log(2)  # keeps its digits where 1 + exp(-x) loses them
             probability = np.exp2(-surprise)
         labels = self.stream.ids.labels
+        last = self._last_events(known)
         return Scores(labels[src], labels[dst], t, score, probability, surprise, known, last)
 
     def trajectory(
@@ -351,7 +378,12 @@ class TrainedModel:
                 time = self._time(value)
                 with self.state_at(time) as state:
                     embeddings.append(self._embed(state, rows, time)[0])
-            return Trajectory(node, ascending, np.stack(embeddings), self.stream, int(rows[0]))
+            last = self._last_events(np.searchsorted(self.stream.t, ascending, side="left"))
+            return Trajectory(node, ascending, np.stack(embeddings), last, self.stream, int(rows[0]))
+
+    def _last_events(self, known: NDArray[np.int64]) -> np.ma.MaskedArray[Any, Any]:
+        """Return the time of the last of the first events, for numbers of events; masked where it is 0."""
+        return np.ma.masked_array(self.stream.t[np.maximum(known - 1, 0)], mask=known == 0)
 
     def state_at(self, time: Tensor) -> AbstractContextManager[NodeState]:
         """Return a context with the state that has observed exactly the events strictly before ``time``.

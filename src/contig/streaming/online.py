@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -16,6 +17,25 @@ from contig.models.state import NodeState, SavedRows
 from contig.streaming.batches import StreamBatches, observe_reversibly
 from contig.streaming.playback import Cursor, Playback
 from contig.streaming.sharing import ReadWriteLock
+from contig.streaming.walker import Progress, Walker, no_progress
+
+
+@torch.no_grad()
+def replay_stream(
+    model: Model, state: NodeState, history: History, batch_size: int, progress: Progress = no_progress
+) -> SavedRows:
+    """Observe a whole history from a blank state, and return the ``tip`` of an ``OnlineState``."""
+    model.eval()
+    batches = StreamBatches(history, batch_size)
+    walker = Walker(model, state, history, batch_size)
+    walker.start(np.arange(history.num_events))
+    for number in range(batches.complete):
+        walker.step(number)
+        progress(batch_size)
+    state.position = batches.end(batches.complete)
+    tip = observe_reversibly(model, state, batches, history.num_events)
+    progress(history.num_events - batches.complete * batch_size)
+    return tip
 
 
 class OnlineState:

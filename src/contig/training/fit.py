@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from contig.data.datasets import open_stream
+from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
@@ -76,21 +78,53 @@ def fit(
     with folder.locked():
         if not overwrite:
             folder.must_be_free()
-        stream = _read(data, reading)
-        config = config.for_stream(stream)
-        display = Display(show)
-        memory = PeakMeter(chosen)
-        with torch.random.fork_rng(devices=_cuda_devices(chosen)):
-            session = Session(prepare(stream, config, chosen), config)
-            if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
-                folder.remove_run()
-            folder.create(session.data.stream, config, session.data.features)
-            for line in before_training(session):
-                display.notice(line)
-            with _removed_on_failure(folder):
-                run = train(session, folder, display, memory, watchers)
-            run.notices = (*stream.notices, *run.notices)
-            return run
+        return start(folder, _read(data, reading), config, chosen, show=show, watchers=watchers)
+
+
+def start(
+    folder: RunFolder,
+    stream: EventStream,
+    config: RunConfig,
+    device: torch.device,
+    *,
+    show: bool | None = None,
+    watchers: Callbacks | None = None,
+    features: FeaturePlans | None = None,
+    weights: Mapping[str, Tensor] | None = None,
+) -> Run:
+    """Train a new run in a folder, which is locked and free or may be overwritten.
+
+    ``features`` say how the features of the stream were encoded, if they were already. Training starts from
+    ``weights``, by default from random ones.
+    """
+    config = config.for_stream(stream)
+    display = Display(show)
+    memory = PeakMeter(device)
+    with torch.random.fork_rng(devices=_cuda_devices(device)):
+        session = Session(prepare(stream, config, device), config)
+        if weights is not None:
+            load_known(session.model, weights)
+        if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
+            folder.remove_run()
+        folder.create(session.data.stream, config, features or session.data.features)
+        for line in before_training(session):
+            display.notice(line)
+        with _removed_on_failure(folder):
+            run = train(session, folder, display, memory, watchers or Callbacks([]))
+        run.notices = (*stream.notices, *run.notices)
+        return run
+
+
+def load_known(model: Model, weights: Mapping[str, Tensor]) -> None:
+    """Load the weights of a model that knew fewer nodes: rows of later nodes keep their initial values."""
+    grown = dict(model.state_dict())
+    for name, old in weights.items():
+        new = grown[name]
+        if isinstance(old, Tensor) and old.shape != new.shape:
+            grown[name] = torch.cat([old.to(new.device), new[len(old) :]])
+        else:
+            grown[name] = old
+    model.load_state_dict(grown)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from contig.progress import Display, Task
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
 from contig.runs.run import Run
+from contig.streaming.online import replay_stream
 from contig.streaming.walker import replay
 from contig.tasks.context import EvaluationContext
 from contig.tasks.link import LinkResult, link_report, link_result, no_links, no_test
@@ -218,13 +219,12 @@ def _finish(
     result, speed = _test(session, display, stop)
     metrics = _metrics(session, result, speed, memory)
     session.state.reset()
-    everything = np.arange(len(data.stream))
-    task = display.task("whole stream", len(everything))
-    walked = (data.history, everything, options.batch_size, stop.checked(task.advance))
-    replay(session.model, session.state, *walked)
+    task = display.task("whole stream", len(data.stream))
+    walked = (data.history, options.batch_size, stop.checked(task.advance))
+    tip = replay_stream(session.model, session.state, *walked)
     task.end()
     try:
-        folder.save("serving.pt", _weights_and_state(session))
+        folder.save("serving.pt", _weights_and_state(session) | {"tip": tip._asdict()})
         folder.save_metrics(metrics)
     except DiskError:
         tested = "" if data.split.final else f"test AP {100 * metrics.transductive.ap:.2f}, "

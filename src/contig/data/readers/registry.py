@@ -30,6 +30,7 @@ READERS: Registry[Reader] = Registry(
     "format",
     {
         "parquet": "contig.data.readers.parquet:open_parquet",
+        **dict.fromkeys(("arrow", "feather"), "contig.data.readers.arrow:open_arrow"),
         **{name: f"contig.data.readers.text:open_{name}" for name in ("csv", "tsv", "jodie", "snap")},
         "jsonl": "contig.data.readers.json_lines:open_jsonl",
         "dyglib": "contig.data.readers.dyglib:read_dyglib",

@@ -59,6 +59,17 @@ class Side(NamedTuple):
     other: Tensor  # [queries, candidates]
 
 
+class Alone(NamedTuple):
+    """What one side of the pairs says by itself, without the other node, for nodes ``[n]``."""
+
+    nodes: Tensor
+    near: Neighbors  # each field [n, k]
+    hidden: Tensor  # [n, k, width], before the activation
+    pooled: (
+        Tensor  # [n, POOLS * width]: the whole side of a pair whose tokens do not relate to the other node
+    )
+
+
 class PairEvidence(nn.Module):
     """Maps pairs ``[queries, candidates]`` at times to vectors ``[queries, candidates, width]``."""
 
@@ -102,23 +113,16 @@ class PairEvidence(nn.Module):
         unit, *decay_times = state.tolist()
         self.scales = EvidenceScales(unit, tuple(decay_times))
 
-    def forward(
-        self, history: History, src: Tensor, dst: Tensor, times: Tensor, *, trim: bool = False
-    ) -> Tensor:
-        """Read pairs of sources and candidates; sources and times are ``[queries]``.
-
-        ``trim`` leaves out tokens that no node of the call has, on a CPU: the last bits may differ.
-        """
-        evidence = history.evidence(EvidenceSpec(self.scales.decay_times, nodes=True, steps=self.steps))
+    def forward(self, history: History, src: Tensor, dst: Tensor, times: Tensor) -> Tensor:
+        """Read pairs of sources and candidates; sources and times are ``[queries]``."""
+        evidence = self._evidence(history)
         when = times.unsqueeze(1).expand(dst.shape)
         x, y = src.unsqueeze(1).expand(dst.shape), dst
         sides = (
-            Side(self._near(history, src.unsqueeze(1), times.unsqueeze(1), trim), other=y),
-            Side(self._near(history, dst, when, trim), other=x),
+            Side(self._near(history, src.unsqueeze(1), times.unsqueeze(1)), other=y),
+            Side(self._near(history, dst, when), other=x),
         )
-        keys = [meeting(x, y), meeting(y, x)] if self.meetings else []
-        keys += [node(x), node(y), incoming(y)] if self.activity else []
-        parts = [self.pair(self._look_up(evidence.events, keys, when))] if self.pair is not None else []
+        parts = self._pair_parts(evidence, x, y, when)
         for number, side in enumerate(sides):
             hidden = self.own[number](self._alone(history, evidence, side.near, times))
             if self.shared:
@@ -128,8 +132,54 @@ class PairEvidence(nn.Module):
         merged: Tensor = self.merge(torch.cat(parts, -1))
         return merged
 
-    def _near(self, history: History, nodes: Tensor, times: Tensor, trim: bool = False) -> Neighbors:
-        """Look up the last partners of nodes ``[queries, n]``: ``[queries, n, k]``."""
+    def alone(self, history: History, side: int, nodes: Tensor, time: Tensor) -> Alone:
+        """Read what nodes say by themselves at one time, as sources (0) or candidates (1) of many pairs."""
+        near = self._near(history, nodes.unsqueeze(1), time.expand(len(nodes), 1), trim=True)
+        hidden = self.own[side](self._alone(history, self._evidence(history), near, time.reshape(1)))
+        pooled = _pool(nn.functional.gelu(hidden), near.mask.unsqueeze(-1)).squeeze(1)
+        return Alone(nodes, Neighbors(*(field.squeeze(1) for field in near)), hidden.squeeze(1), pooled)
+
+    def together(self, history: History, sources: Alone, candidates: Alone, time: Tensor) -> Tensor:
+        """Read all pairs of sources and candidates at one time: ``[sources, candidates, width]``.
+
+        The same as ``forward``, but for pairs whose tokens do not relate to the other node, which are most
+        pairs of a large graph, hardly anything is computed.
+        """
+        evidence, times = self._evidence(history), time.expand(len(sources.nodes))
+        x, y = torch.broadcast_tensors(sources.nodes.unsqueeze(1), candidates.nodes)
+        parts = self._pair_parts(evidence, x, y, time.expand(x.shape))
+        for number, (own, other) in enumerate(((sources, y), (candidates, x))):
+            near = Neighbors(*(field.unsqueeze(1 - number) for field in own.near))
+            parts.append(self._pooled(evidence, number, own, Side(near, other), times))
+        merged: Tensor = self.merge(torch.cat(parts, -1))
+        return merged
+
+    def _pooled(self, evidence: Evidence, number: int, own: Alone, side: Side, times: Tensor) -> Tensor:
+        """Return the pooled tokens of one side, ``[sources, candidates, POOLS * width]``."""
+        pooled = own.pooled.unsqueeze(1 - number).expand(*side.other.shape, -1)
+        if not self.shared:
+            return pooled
+        related = self._shared(evidence, side, times)
+        pairs = related.flatten(-2).any(-1).nonzero(as_tuple=True)  # (source, candidate) of each
+        owner = pairs[number]
+        hidden = own.hidden[owner] + self.shared[number](related[pairs])
+        mask = own.near.mask[owner].unsqueeze(-1)
+        return pooled.index_put(pairs, _pool(nn.functional.gelu(hidden), mask))
+
+    def _evidence(self, history: History) -> Evidence:
+        return history.evidence(EvidenceSpec(self.scales.decay_times, nodes=True, steps=self.steps))
+
+    def _pair_parts(self, evidence: Evidence, x: Tensor, y: Tensor, when: Tensor) -> list[Tensor]:
+        """Return what is known about the pairs themselves ``[..., width]``, if anything is looked up."""
+        keys = [meeting(x, y), meeting(y, x)] if self.meetings else []
+        keys += [node(x), node(y), incoming(y)] if self.activity else []
+        return [self.pair(self._look_up(evidence.events, keys, when))] if self.pair is not None else []
+
+    def _near(self, history: History, nodes: Tensor, times: Tensor, *, trim: bool = False) -> Neighbors:
+        """Look up the last partners of nodes ``[queries, n]``: ``[queries, n, k]``.
+
+        ``trim`` leaves out tokens that no node of the call has, on a CPU: the last bits may differ.
+        """
         near = history.before(nodes.reshape(-1), times.reshape(-1), self.neighbors)
         if trim and not nodes.is_cuda:
             # One more than the most, where there is one: the maximum over tokens counts a missing one as 0.

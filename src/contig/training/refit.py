@@ -1,0 +1,82 @@
+"""Training a run once more: on everything it knows, or with new events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+from contig.data.cuts import DEFAULT_SPLIT
+from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
+from contig.errors import RunError
+from contig.kernels.devices import pick_device
+from contig.runs.config import RunConfig
+from contig.runs.folder import RunFolder
+from contig.runs.new_events import read_new_events
+from contig.runs.run import Run
+from contig.training.fit import start
+
+EVERYTHING: Literal["everything"] = "everything"
+RENEWED_EPOCHS = 1  # over old and new events, where training continues from weights that know the old ones
+
+
+def refit(
+    run: str | Path | Run,
+    on: Any = EVERYTHING,
+    *,
+    out: str | Path | None = None,
+    epochs: int | None = None,
+    lr: float | None = None,
+    device: str = "auto",
+    show: bool | None = None,
+    reading: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
+) -> Run:
+    """Train a finished run once more for production, and return the new run; the old one does not change.
+
+    - ``on="everything"`` starts from random weights and learns from every event that the run knows, those of
+      its validation and test and those it observed later included, for as many epochs as the run's best one.
+    - ``on`` new events (anything that ``read_events`` takes, an ``EventStream``; ``options`` say how to read
+      them) continues from the run's weights: one epoch over the run's events and the new ones, which come
+      after them. New nodes are allowed.
+
+    No event is left to test on. The new run is saved in ``out``, by default next to the run as RUN-refit.
+    """
+    opened = run if isinstance(run, Run) else Run.open(run, device)
+    if not (opened.folder.is_finished and opened.folder.has("serving.pt")):
+        raise RunError(
+            f"{opened.path} is still in training; refit it when the training is finished. "
+            f"To continue it: contig resume {opened.path}"
+        )
+    folder = RunFolder(out if out is not None else _free_folder(opened.path))
+    folder.must_be_free()
+    weights, passes = None, opened.metrics.best_epoch
+    if not (isinstance(on, str) and on == EVERYTHING):
+        _observe(opened := Run.open(opened.path, device), on, reading_options(reading).updated(**options))
+        weights, passes = opened.model.state_dict(), RENEWED_EPOCHS
+    config = _final(opened.config, epochs or max(1, passes), lr)
+    with folder.locked():
+        folder.must_be_free()
+        on_device = pick_device(device)
+        return start(
+            folder, opened.stream, config, on_device, show=show, features=opened.features, weights=weights
+        )
+
+
+def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
+    """Add events to an opened run without saving them."""
+    columns, place = read_new_events(events, reading, run.features)
+    run.observe_columns(columns, place)
+
+
+def _final(config: RunConfig, epochs: int, lr: float | None) -> RunConfig:
+    """Return a config that learns from every event."""
+    changes: dict[str, Any] = {"final": True, "epochs": epochs, "split": DEFAULT_SPLIT, "holdout": "none"}
+    return config.with_train(**changes, **({} if lr is None else {"lr": lr}))
+
+
+def _free_folder(path: Path) -> Path:
+    """Return a folder next to a run that does not exist yet."""
+    number = 1
+    while (folder := path.with_name(f"{path.name}-refit{'' if number == 1 else f'-{number}'}")).exists():
+        number += 1
+    return folder
