@@ -95,8 +95,14 @@ def in_parallel(fast: Session, plain: Session) -> Iterator[Difference]:
         yield Difference(
             float((loss - expected).abs()),
             float((fast_gradient - plain_gradient).norm() / plain_gradient.norm()),
-            float((fast.state["h"] - plain.state["h"]).norm() / plain.state["h"].norm().clamp(min=1e-9)),
+            states_apart(fast, plain),
         )
+
+
+def states_apart(fast: Session, plain: Session) -> float:
+    """The largest relative difference of states in floating point; 0 if there are none."""
+    rows = [(fast.state[name], x) for name, x in plain.state.rows.items() if x.is_floating_point()]
+    return max((float((ours - x).norm() / x.norm().clamp(min=1e-9)) for ours, x in rows), default=0.0)
 
 
 def check(found: list[Difference], steps: int, allowed: Difference) -> None:
@@ -111,8 +117,6 @@ def test_compiled_loops_take_the_steps_of_torch_operations(
     model: str, real_stream: Callable[[str], EventStream]
 ) -> None:
     fast, plain = sessions(first_events(real_stream("collegemsg")), model, "cpu", "loops", **SMALL)
-    if model == "tgat":  # it has no state
-        fast.state.rows["h"] = plain.state.rows["h"] = torch.ones(1)
     check(list(in_parallel(fast, plain)), len(plain.steps), Difference(2e-6, 3e-4, 1e-5))
 
 
@@ -155,6 +159,18 @@ def test_two_epochs_on_a_gpu_with_features_and_all_nodes_coupled(engine: str) ->
     stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
     allowed = Difference(2e-6, 1e-3, 1e-3)
     check_on_a_gpu(stream, "contig", engine, allowed, epochs=2, batch_size=20, scope="all", **SMALL)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("smooth")
+@pytest.mark.parametrize("engine", ["compiled", "captured", "pinned"])
+@pytest.mark.parametrize("model", ["graphmixer", "dygformer", "tpnet"])
+def test_peers_on_a_gpu(model: str, engine: str) -> None:
+    """Rounding grows in their many norms, more so in products of sketches, where large terms cancel."""
+    stream = random_stream(7, events=900, num_nodes=60, edge_width=2)
+    sizes = {**SMALL, "sequence": 8, "patch": 2, "channel_dim": 6, "sketch_dim": 40}
+    allowed = Difference(1e-4, 1e-2, 1e-3)
+    check_on_a_gpu(stream, model, engine, allowed, epochs=2, batch_size=20, **sizes)
 
 
 def check_on_a_gpu(
