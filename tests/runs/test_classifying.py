@@ -118,6 +118,27 @@ def test_with_a_delay_recent_labels_do_not_count(run: contig.Run, later: pa.Tabl
     assert load_classifier(opened, 0.0) is None  # it was fitted for another delay
 
 
+def test_labels_of_observed_events_count(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:
+    """Observing a part with its labels and classifying the rest gives what classifying all gives."""
+    copy, cut = tmp_path / "run", 250
+    shutil.copytree(run.path, copy)
+    whole = contig.Run.open(copy).classify(later, **COLUMNS, show=False)
+    first = contig.Run.open(copy)
+    first.observe(later.slice(0, cut), **COLUMNS)
+    opened = contig.Run.open(copy)
+    assert opened.observed_labels.tolist() == later["fraud"].to_pylist()[:cut]
+    rest = opened.classify(later.slice(cut), **COLUMNS, show=False)
+    np.testing.assert_allclose(rest.baseline, whole.baseline[cut:], rtol=1e-9)  # reads no state
+    without = tmp_path / "without"
+    shutil.copytree(run.path, without)
+    bare = contig.Run.open(without)
+    bare.observe(later.slice(0, cut).drop_columns("fraud"), **COLUMNS | {"label": None})
+    assert set(bare.observed_labels.tolist()) == {-1}
+    bare.observed_labels = np.ones(cut, np.int64)
+    other = bare.classify(later.slice(cut), **COLUMNS, show=False)
+    assert not np.allclose(other.baseline, rest.baseline)
+
+
 def test_missing_labels_are_unknown(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:
     place = later.column_names.index("fraud")
     known = np.arange(len(later)) % 3 == 0

@@ -24,7 +24,7 @@ from contig.models import Model, NodeState
 from contig.models.contract import EventBatch
 from contig.progress import Display
 from contig.runs.answers import Classification
-from contig.runs.new_events import read_new_events
+from contig.runs.new_events import labels_in_order, read_new_events
 from contig.runs.observed import GrowingStream, NewEvents, with_tail
 from contig.runs.saved_model import unfit
 from contig.runs.trained_model import index_stream
@@ -232,10 +232,10 @@ def _new_inputs(
     found = _read(run.model, state, index_stream(grown, state), run.batch_size, walked, progress)
     found = found[len(walked) - len(rows) :]
     check_finite(grown, rows, found)
+    known = np.concatenate([np.asarray(run.trained_stream.label), run.observed_labels])
     label = np.full(len(grown), UNKNOWN_LABEL)
-    label[: len(run.trained_stream)] = run.trained_stream.label
-    if columns.label is not None:
-        label[rows] = columns.label[np.argsort(columns.t, kind="stable")]
+    label[: len(known)] = known
+    label[rows] = labels_in_order(columns)
     events = _labelled(grown, label, run.features, decoder_split(run).train)
     inputs, names = _inputs(events, rows, classifier.delay, found)
     if names != classifier.columns:

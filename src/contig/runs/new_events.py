@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from contig.data.encoding import FeaturePlans
 from contig.data.feature_columns import RawFeatures
 from contig.data.read_options import ReadOptions
 from contig.data.readers import PairTable, read_pairs
+from contig.data.validation import UNKNOWN_LABEL, EventColumns
 
 
 def read_new_events(
@@ -28,3 +32,10 @@ def read_new_events(
     raw = RawFeatures(columns.features, columns.feature_columns)
     features = plan.encode(raw, place(0).rpartition(", ")[0])
     return PairTable(replace(columns, features=features, feature_columns=()), place)
+
+
+def labels_in_order(columns: EventColumns) -> NDArray[np.int64]:
+    """Return the labels of events in time order, ``UNKNOWN_LABEL`` for all if there are none."""
+    if columns.label is None:
+        return np.full(len(columns.t), UNKNOWN_LABEL)
+    return columns.label[np.argsort(columns.t, kind="stable")]

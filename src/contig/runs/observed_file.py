@@ -56,6 +56,9 @@ def _problems(saved: dict[str, Any], trained: EventStream) -> Iterator[str]:
     if columns is None:
         yield "its columns are not those of the run's events"
         return
+    known = saved.get("event_labels")
+    if known is not None and not _is_label_column(known, len(columns["t"])):
+        yield "event_labels is not a column of labels"
     yield from _label_problems(saved["labels"], saved["is_dst"], trained.ids)
     yield from _event_problems(columns, saved, trained)
 
@@ -73,6 +76,10 @@ def _columns(events: dict[str, Any], trained: EventStream) -> dict[str, Array] |
         for name, column in found.items()
     )
     return found if same and len(rows) == 1 and min(rows) >= 0 else None
+
+
+def _is_label_column(found: Any, events: int) -> bool:
+    return isinstance(found, Tensor) and found.dtype == torch.int64 and found.shape == (events,)
 
 
 def _label_problems(labels: list[Any], is_dst: list[Any] | None, ids: NodeIds) -> Iterator[str]:

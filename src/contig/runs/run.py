@@ -9,11 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, get_args, overload
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.splits import Split
+from contig.data.validation import UNKNOWN_LABEL
 from contig.errors import ConfigError, RunError, unknown
 from contig.history import History
 from contig.kernels.devices import pick_device
@@ -26,7 +29,7 @@ from contig.runs.classifying import classify_known, classify_new
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics, run_facts
-from contig.runs.new_events import read_new_events
+from contig.runs.new_events import labels_in_order, read_new_events
 from contig.runs.observed import Repeated, saved_tail, with_tail
 from contig.runs.observed_file import read_observed
 from contig.runs.summaries import run_html, run_text
@@ -66,6 +69,7 @@ class Run(TrainedModel):
         self.notices: tuple[str, ...] = ()  # the hints of its training, if this process trained it
         self._served: str | None = None  # the version of serving.pt that was loaded
         self._version: str | None = None  # and of the observed events
+        self.observed_labels: NDArray[np.int64] = np.zeros(0, np.int64)  # of the events observed later
 
     @classmethod
     def open(cls, path: str | Path, device: str | torch.device = "auto") -> Run:
@@ -112,7 +116,8 @@ class Run(TrainedModel):
 
         ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
         event before the last known one is refused, and then nothing changes. So is a repetition of exactly
-        the last known events, unless ``repeated`` is ``accept``. Weights stay as they are.
+        the last known events, unless ``repeated`` is ``accept``. Weights stay as they are. Labels are kept
+        for ``classify``, if the run has any; those of new events may be missing.
 
         Answers are the same however the events are divided into calls: the state is that of the whole stream,
         observed in batches that are counted from its first event. ``evaluate`` still uses the events the run
@@ -127,7 +132,8 @@ class Run(TrainedModel):
         if repeated not in get_args(Repeated):
             raise ConfigError(unknown("value for repeated", str(repeated), get_args(Repeated)))
         given = reading_options(reading).updated(**options)
-        columns, place = read_new_events(events, given, self.features)
+        labelled = self.trained_stream.label is not None
+        columns, place = read_new_events(events, given, self.features, with_labels=labelled)
         with self.folder.locked(), self.online.writing():
             if self.folder.version("observed.pt") != self._version:
                 raise RunError(f"{self.path} was updated by another process; open the run again.")
@@ -135,22 +141,26 @@ class Run(TrainedModel):
                 raise RunError(f"{self.path} was trained further by another process; open the run again.")
             with self._undone_on_failure():
                 added = self.observe_columns(columns, place, repeated=repeated)
+                self.observed_labels = np.concatenate([self.observed_labels, labels_in_order(columns)])
                 self._save_observed()
         return added
 
     def _save_observed(self) -> None:
         tail, tip = saved_tail(self.stream, self.trained_stream), self.online.tip
         state = {"state": self.state.snapshot(), "tip": None if tip is None else tip._asdict()}
-        self.folder.save("observed.pt", {**tail, **state, "serving": self._served})
+        labels = torch.from_numpy(self.observed_labels)
+        content = {**tail, **state, "serving": self._served, "event_labels": labels}
+        self.folder.save("observed.pt", content)
         self._version = self.folder.version("observed.pt")
 
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
         """Compute the state again if events were observed, but not saved."""
-        online, before = self.online, self.stream
+        online, before, labels = self.online, self.stream, self.observed_labels
         try:
             yield
         except BaseException:
+            self.observed_labels = labels
             if online.history.num_events != len(before):
                 self._set_replayed(before)
             raise
@@ -169,6 +179,8 @@ class Run(TrainedModel):
             "observed.pt", lambda: read_observed(self.folder, self.trained_stream, self.state.blank)
         )
         stream = with_tail(self.trained_stream, saved)
+        unknown = torch.full((len(stream) - len(self.trained_stream),), UNKNOWN_LABEL)
+        self.observed_labels = saved.get("event_labels", unknown).numpy()
         if saved["serving"] != self._served:  # it was trained further
             self._set_replayed(stream)
             return
