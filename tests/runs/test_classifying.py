@@ -171,6 +171,21 @@ def test_a_run_that_learned_from_everything_classifies_new_events(log, later, tm
     assert set(own.part.tolist()) == {"train", "validation"}
 
 
+def test_a_refitted_run_classifies_with_the_labels_it_knows(run, later: pa.Table, tmp_path: Path) -> None:
+    place, half = later.column_names.index("fraud"), len(later) // 2
+    known = np.arange(half) % 4 != 0
+    some = pa.array(later["fraud"].to_numpy()[:half], mask=~known)
+    new = later.slice(0, half).set_column(place, "fraud", some)
+    again = contig.refit(run.path, new, out=tmp_path / "again", show=False, **COLUMNS)
+    assert again.trained_stream.label[CUT:].tolist() == [
+        -1 if one is None else one for one in some.to_pylist()
+    ]
+    found = again.classify(later.slice(half), **COLUMNS, show=False)
+    assert found.quality.events == len(later) - half
+    unknown = again.classify(show=False).part == "unused"
+    assert np.flatnonzero(unknown).tolist() == (CUT + np.flatnonzero(~known)).tolist()
+
+
 def test_events_are_answered_in_the_order_of_the_file(run: contig.Run, later: pa.Table) -> None:
     order = np.random.default_rng(0).permutation(len(later))
     sorted_, shuffled = (

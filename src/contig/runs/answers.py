@@ -208,9 +208,9 @@ class Classification:
 
     ``baseline`` is the probability by boosted trees on simple columns, without the graph. ``label`` and the
     qualities are None where events have no labels. For the events of the run itself, ``part`` says to which
-    part each belongs, and the qualities are those of the test events. ``last_event`` is the time of the last
-    event that a decision knew, masked if there was none. ``decoder`` was chosen by ``validation_aucs``.
-    ``label_delay`` is how long after its event a label becomes known.
+    part each belongs (unused: to none), and the qualities are those of the test events. ``last_event`` is the
+    time of the last event that a decision knew, masked if there was none. ``decoder`` was chosen by
+    ``validation_aucs``. ``label_delay`` is how long after its event a label becomes known.
     """
 
     src: Array

@@ -56,7 +56,7 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
             inputs, names = _known_inputs(run, split, delay, progress)
         classifier = saved or _fitted(run, inputs, names, label, split, delay, display)
     probability, baseline = classifier.chosen.probability(inputs), classifier.baseline.probability(inputs)
-    part = np.full(len(stream), "held out", dtype="U10")
+    part = np.full(len(stream), "unused", dtype="U10")
     for name, rows in zip(PARTS, (split.train, split.val, split.test), strict=True):
         part[rows] = name
     test = split.test
@@ -156,7 +156,17 @@ def decoder_split(run: Run) -> Split:
     if not split.final:
         return split
     fitted = chronological_split(run.trained_stream, FINAL_SPLIT, holdout="none")
-    return replace(fitted, val=np.concatenate([fitted.val, fitted.test]), test=fitted.test[:0])
+    val = np.concatenate([fitted.val, fitted.test])
+    label = run.trained_stream.label  # of a run that was fitted again, some may be unknown
+    if label is not None:
+        fitted = replace(fitted, train=_known(fitted.train, label))
+        val = _known(val, label)
+    return replace(fitted, val=val, test=fitted.test[:0])
+
+
+def _known(rows: Ints, label: Ints) -> Ints:
+    kept: Ints = rows[label[rows] != UNKNOWN_LABEL]
+    return kept
 
 
 def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
@@ -166,7 +176,10 @@ def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
             f"{run.path} is still in training; it can classify events when the training is finished. "
             f"To continue it: contig resume {run.path}"
         )
-    return check_labels(run.trained_stream, split)
+    stream = run.trained_stream
+    if run.split.final and stream.label is not None:
+        stream = replace(stream, label=np.maximum(stream.label, 0))  # unknown ones are in no part
+    return check_labels(stream, split)
 
 
 def _delay(given: float | None) -> float:
@@ -232,10 +245,7 @@ def _new_inputs(
     found = _read(run.model, state, index_stream(grown, state), run.batch_size, walked, progress)
     found = found[len(walked) - len(rows) :]
     check_finite(grown, rows, found)
-    known = np.concatenate([np.asarray(run.trained_stream.label), run.observed_labels])
-    label = np.full(len(grown), UNKNOWN_LABEL)
-    label[: len(known)] = known
-    label[rows] = labels_in_order(columns)
+    label = np.concatenate([np.asarray(run.labelled_stream.label), labels_in_order(columns)])
     events = _labelled(grown, label, run.features, decoder_split(run).train)
     inputs, names = _inputs(events, rows, classifier.delay, found)
     if names != classifier.columns:

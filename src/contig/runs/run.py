@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.splits import Split
-from contig.data.validation import UNKNOWN_LABEL
+from contig.data.validation import UNKNOWN_LABEL, EventColumns
 from contig.errors import ConfigError, RunError, unknown
 from contig.history import History
 from contig.kernels.devices import pick_device
@@ -141,9 +141,24 @@ class Run(TrainedModel):
                 raise RunError(f"{self.path} was trained further by another process; open the run again.")
             with self._undone_on_failure():
                 added = self.observe_columns(columns, place, repeated=repeated)
-                self.observed_labels = np.concatenate([self.observed_labels, labels_in_order(columns)])
                 self._save_observed()
         return added
+
+    def observe_columns(
+        self, events: EventColumns, place: Callable[[int], str], *, repeated: Repeated = "refuse"
+    ) -> int:
+        """Add new events and their labels, and return their number; nothing is saved."""
+        added = super().observe_columns(events, place, repeated=repeated)
+        self.observed_labels = np.concatenate([self.observed_labels, labels_in_order(events)])
+        return added
+
+    @property
+    def labelled_stream(self) -> EventStream:
+        """All events so far with their labels, if the run has any; ``UNKNOWN_LABEL`` for those without."""
+        if self.trained_stream.label is None:
+            return self.stream
+        label = np.concatenate([self.trained_stream.label, self.observed_labels])
+        return replace(self.stream, label=label)
 
     def _save_observed(self) -> None:
         tail, tip = saved_tail(self.stream, self.trained_stream), self.online.tip

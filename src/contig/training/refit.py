@@ -58,13 +58,20 @@ def refit(
         folder.must_be_free()
         on_device = pick_device(device)
         return start(
-            folder, opened.stream, config, on_device, show=show, features=opened.features, weights=weights
+            folder,
+            opened.labelled_stream,
+            config,
+            on_device,
+            show=show,
+            features=opened.features,
+            weights=weights,
         )
 
 
 def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
     """Add events to an opened run without saving them."""
-    columns, place = read_new_events(events, reading, run.features)
+    labelled = run.trained_stream.label is not None
+    columns, place = read_new_events(events, reading, run.features, with_labels=labelled)
     run.observe_columns(columns, place)
 
 
