@@ -11,6 +11,7 @@ from contig.benchmarks.departures import measure_departures
 from contig.benchmarks.environment import MissingPackage
 from contig.benchmarks.evidence import measure_evidence, measure_pair_ranking, measure_pair_step
 from contig.benchmarks.index import measure_append, measure_index
+from contig.benchmarks.live import measure_live
 from contig.benchmarks.lookup import measure_lookup, measure_lookup_loop
 from contig.benchmarks.measurement import Measurement
 from contig.benchmarks.memory import measure_memory
@@ -52,6 +53,7 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Measurement]]] = {
     "lookup": measure_lookup,
     "lookup-loop": measure_lookup_loop,
     "ode": measure_ode,
+    "live": measure_live,
     "startup": measure_startup,
     "memory": measure_memory,
     "roofline": measure_roofline,

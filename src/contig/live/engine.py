@@ -97,15 +97,19 @@ class Engine:
         engine._snapshots.start()
         return engine
 
-    def close(self) -> None:
-        """Finish what was accepted, save a snapshot and release the folder; closing again does nothing."""
+    def close(self, *, snapshot: bool = True) -> None:
+        """Finish what was accepted, save a snapshot and release the folder; closing again does nothing.
+
+        Without a ``snapshot`` the next start takes longer.
+        """
         with self._closing:
             if self._closed:
                 return
             self._closed = True
             self._writer.close()
             self._snapshots.stop()
-            self._snapshots.take()
+            if snapshot:
+                self._snapshots.take()
             self._held.close()
 
     def __enter__(self) -> Self:

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from contig.data.clock import LATEST, TimeSpan
 from contig.data.columns import Array, Column, is_text, row_place
+from contig.data.feature_columns import FeatureColumn, RawFeatures, raw_features
+from contig.data.feature_plan import FeaturePlan
 from contig.data.ids import TextIds, distinct_ids
 from contig.data.validation import (
     check_lengths,
@@ -32,7 +34,10 @@ COLUMNS = ("src", "dst", "t", "features")
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Events in columns: the user's ids, times as in the run's events or dates, and its features, if any."""
+    """Events in columns: the user's ids, times as in the run's events or dates, and its features, if any.
+
+    An Arrow table has the same columns, ``features`` as lists, or the feature columns of the run by name.
+    """
 
     src: ArrayLike
     dst: ArrayLike
@@ -47,6 +52,7 @@ class StreamTraits:
     numeric_ids: bool
     time: TimeSpan
     edge_width: int
+    plan: FeaturePlan | None = None  # how feature columns are encoded, if they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +77,7 @@ class CheckedEvents:
 
 def checked(events: Events | pa.Table, traits: StreamTraits, max_batch: int) -> CheckedEvents:
     """Check a batch and sort it by time, stably; raise ``DataError`` if any value is invalid."""
-    columns, features = _columns(events)
+    columns, features = _columns(events, traits.plan)
     lengths = {name: len(column) for name, column in columns.items()}
     check_lengths(lengths if features is None else {**lengths, "features": len(features)}, ORIGIN)
     if len(columns["t"]) > max_batch:
@@ -84,23 +90,42 @@ def checked(events: Events | pa.Table, traits: StreamTraits, max_batch: int) -> 
     return CheckedEvents([src[i] for i in rows], [dst[i] for i in rows], t[order], ordered, order)
 
 
-def _columns(events: Any) -> tuple[dict[str, Column], NDArray[np.float32] | None]:
+def _columns(events: Any, plan: FeaturePlan | None) -> tuple[dict[str, Column], NDArray[np.float32] | None]:
+    """Return the columns of events, and their features as the model takes them."""
     if isinstance(events, Events):
         columns = {name: Column.of(getattr(events, name), name, ORIGIN) for name in ("src", "dst", "t")}
         given = events.features
-        return columns, None if given is None else feature_matrix(given, ORIGIN, "features")
+        matrix = None if given is None else feature_matrix(given, ORIGIN, "features")
+        return columns, _encoded(matrix, plan)
     names = getattr(events, "column_names", None)
     if names is None:
         raise DataError(f"Expected Events or an Arrow table, got a {type(events).__name__}.")
     if missing := [name for name in COLUMNS[:3] if name not in names]:
         raise DataError(f"{ORIGIN}: there is no column {missing[0]!r}; events need src, dst and t.")
-    columns = {
-        name: Column(name, events.column(name), ORIGIN, row_place(ORIGIN))
-        for name in COLUMNS
-        if name in names
-    }
+    columns = {name: _table_column(events, name) for name in COLUMNS if name in names}
     features = columns.pop("features", None)
-    return columns, None if features is None or not len(features) else validate_features([features])
+    if features is None and plan is not None and len(columns["t"]):
+        found = [_table_column(events, name) for name in plan.inputs if name in names]
+        none = RawFeatures(np.zeros((len(columns["t"]), 0), np.float32), ())
+        return columns, plan.encode(raw_features(found) if found else none, ORIGIN)
+    matrix = None if features is None or not len(features) else validate_features([features])
+    return columns, _encoded(matrix, plan)
+
+
+def _table_column(table: pa.Table, name: str) -> Column:
+    return Column(name, table.column(name), ORIGIN, row_place(ORIGIN))
+
+
+def _encoded(matrix: NDArray[np.float32] | None, plan: FeaturePlan | None) -> NDArray[np.float32] | None:
+    """Encode a list of features per event: the run's columns in their order, which must be numbers."""
+    if matrix is None or plan is None:
+        return matrix
+    if matrix.shape[1] != len(plan.inputs):
+        raise DataError(
+            f"{ORIGIN}: the events have {matrix.shape[1]} features; those of the run are "
+            f"{', '.join(plan.inputs)}."
+        )
+    return plan.encode(RawFeatures(matrix, tuple(map(FeatureColumn, plan.inputs))), ORIGIN)
 
 
 def _labels(column: Column, numeric: bool) -> list[int | str]:

@@ -110,7 +110,8 @@ def _trained(path: Path, device: str) -> TrainedPart:
     if run.state.on_host:
         run = Run.open(path, "cpu")  # pinned memory cannot grow
     stream = run.stream
-    time = TimeSpan.of(stream.t)
+    time, plans = TimeSpan.of(stream.t), run.features
+    plan = None if plans is None else plans.events
     history = History.from_stream(stream, run.state.device)
     _warm_up(run.model, run.state, history)
     return TrainedPart(
@@ -118,7 +119,7 @@ def _trained(path: Path, device: str) -> TrainedPart:
         history=history,
         ids=NodeIndex(stream.ids),
         batch_size=run.batch_size,
-        traits=StreamTraits(stream.ids.labels.dtype.kind == "i", time, stream.edge_width),
+        traits=StreamTraits(stream.ids.labels.dtype.kind == "i", time, stream.edge_width, plan),
         times=np.array([time.first, time.last], dtype=stream.t.dtype),
     )
 
