@@ -21,26 +21,31 @@ from torch import Tensor
 from contig.data.columns import Array
 from contig.errors import RunError
 from contig.history import History
+from contig.live.recent import RecentBatches
 from contig.live.records import BatchRecord
 from contig.models import Model, NodeState
 from contig.models.state import RowCache, SavedRows
-from contig.streaming.batches import StreamBatches, observe_events, observe_reversibly
+from contig.streaming.batches import StreamBatches, observe_reversibly
 from contig.streaming.playback import Cursor, Playback
 from contig.streaming.sharing import ReadWriteLock
 from contig.tasks.recommend import AsOf
 
+APPROACHED_AT_ONCE = 8  # batches
+
 
 class View(NamedTuple):
-    """What a query reads: a state and its reference time, and the number of events that the answer knows."""
+    """What a query at a time reads: a state and its reference time; and the number of events before it."""
 
     state: NodeState
+    at: Tensor
     as_of: Tensor
     events: int
 
 
 class Wanted(NamedTuple):
-    """The state that a query needs: after this many events, and its reference time."""
+    """The state that a query at a time needs: after this many events, and its reference time."""
 
+    at: Tensor
     events: int
     as_of: Tensor
 
@@ -67,34 +72,59 @@ class LiveGraph:
         self.complete = complete  # batches that ``state`` has observed
         self._tip: SavedRows | None = None  # undoes what was observed beyond them
         self._updates = RowCache()
+        self._recent = RecentBatches(model, self.batches)
         self._failed = False
 
     # -- reading -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def view(self, at: Tensor, *, with_state: bool = True) -> Iterator[View]:
+    def view(self, time: Tensor | None, *, with_state: bool = True) -> Iterator[View]:
         """Keep everything as it is while the caller reads, and yield the state for a time.
 
-        Without ``with_state`` the caller reads the history alone, and any state will do.
+        None means just after the last event. Without ``with_state`` the caller reads the history alone, and
+        any state will do.
         """
         with self.lock.reading():
-            self._check()
-            wanted = self._wanted(at)
-            past = with_state and wanted.events < self._base
+            wanted = self._wanted(time)
             if not with_state or wanted.events == self.state.position:
-                yield View(self.state, wanted.as_of, self.events_before(at))
+                yield self._view(self.state, wanted)
                 return
-            if past:
-                with self.past.at(self._just_before_event(wanted.events)) as state:
-                    yield View(state, wanted.as_of, self.events_before(at))
-                return
-        with self.lock.reading_after(lambda: self._move_tip(at)):
+        if wanted.events >= self._base:
+            with self.lock.reading_after(lambda: self._move_tip(time)):
+                wanted = self._wanted(time)
+                if wanted.events == self.state.position:
+                    yield self._view(self.state, wanted)
+                    return
+        with self._past_view(wanted.at) as view:
+            yield view
+
+    @contextmanager
+    def _past_view(self, at: Tensor) -> Iterator[View]:
+        """Yield a state before the complete batches."""
+        with self.lock.reading():
             wanted = self._wanted(at)
-            if wanted.events == self.state.position:
-                yield View(self.state, wanted.as_of, self.events_before(at))
-                return
-            with self.past.at(self._just_before_event(wanted.events)) as state:  # a batch was completed
-                yield View(state, wanted.as_of, self.events_before(at))
+            recent = self._recent.reaches(wanted.events)
+        if recent:
+            with self.lock.writing():
+                if self._recent.reaches(wanted.events):
+                    self._undo_tip()
+                    with self._recent.rewound(self.state, wanted.events):
+                        yield self._view(self.state, wanted)
+                    return
+        self._approach(wanted)
+        with self.lock.reading(), self.past.at(self._time_after(wanted.events)) as state:
+            yield self._view(state, self._wanted(at))
+
+    def _approach(self, wanted: Wanted) -> None:
+        """Walk to a time far back a few batches at a time, so that events need not wait for all of it."""
+        with self.lock.reading():
+            waypoints = self.past.waypoints(self._time_after(wanted.events), APPROACHED_AT_ONCE)
+        for time in waypoints:
+            with self.lock.reading(), self.past.at(time):
+                pass
+
+    def _view(self, state: NodeState, wanted: Wanted) -> View:
+        return View(state, wanted.at, wanted.as_of, self.events_before(wanted.at))
 
     def events_before(self, at: Tensor) -> int:
         """Return how many events the clock puts strictly before a time."""
@@ -109,34 +139,34 @@ class LiveGraph:
     def _base(self) -> int:
         return self.state.position if self._tip is None else self._tip.position
 
-    def _wanted(self, at: Tensor) -> Wanted:
+    def _wanted(self, time: Tensor | None) -> Wanted:
         """Return the state to read at a time, as evaluation would for an event of that time."""
-        count = self.batches.num_events
-        t = self.history.events["t"]
+        self._check()
+        at = self.now() if time is None else time
+        count, t = self.batches.num_events, self.history.events["t"]
         starts_batch = count % self.batches.batch_size == 0 and bool(at >= t[-1])
-        if self.as_of == "event" or not count or starts_batch:
-            return Wanted(self.events_before(at), at)
+        if self.as_of == "event" or starts_batch:
+            return Wanted(at, self.events_before(at), at)
         begun = self._batch_start(self.complete)
         if bool(at >= begun):
-            return Wanted(self._base, begun)
+            return Wanted(at, self._base, begun)
         starts = self.batches.start_times
         number = int(torch.searchsorted(starts, at.to(starts.dtype).reshape(1), right=True)) - 1
         begun = starts[max(0, number)]
-        return Wanted(self.events_before(begun), begun)
+        return Wanted(at, self.events_before(begun), begun)
 
     def _batch_start(self, number: int) -> Tensor:
         """Return the time of the first event of a batch."""
         event = int(self.batches.positions(np.array([number * self.batches.batch_size]))[0])
         return self.history.events["t"][event]
 
-    def _just_before_event(self, events: int) -> Tensor:
-        """Return a time that has exactly this many events before it."""
+    def _time_after(self, events: int) -> Tensor:
+        """Return a time that has exactly this many events before it, which are not all."""
         return self.history.events["t"][events]
 
-    def _move_tip(self, at: Tensor) -> None:
+    def _move_tip(self, time: Tensor | None) -> None:
         """Observe the events that a query at a time needs on top of the complete batches."""
-        self._check()
-        events = self._wanted(at).events
+        events = self._wanted(time).events
         if self.state.position == events or events < self._base:
             return
         with self._all_or_nothing():
@@ -189,13 +219,12 @@ class LiveGraph:
         )
         if record.late.any():
             first = self.history.num_events - len(record)
-            late = np.concatenate([self.batches.late, first + np.flatnonzero(record.late)])
-            self.batches = self.past.batches = StreamBatches(self.history, self.batches.batch_size, late)
+            self.batches.add_late(first + np.flatnonzero(record.late))
 
     def _observe_complete(self) -> None:
         number = self.batches.complete
         for end in self.batches.ends(self.complete, number):
-            observe_events(self.model, self.state, self.batches, end)
+            self._recent.observe(self.state, end)
         if number > self.complete:
             self._updates.clear()
         self.complete = number

@@ -47,8 +47,8 @@ class Queries:
         time = self._time(at)
         with self.graph.view(time) as view:
             rows = self._known([self._find(name, side) for name in names])
-            vectors = self._vectors(view, rows, time)
-            return Embeddings(tuple(names), vectors, time.item(), self._last_event(view))
+            vectors = self._vectors(view, rows)
+            return Embeddings(tuple(names), vectors, view.at.item(), self._last_event(view))
 
     def score(self, src: Sequence[Id], dst: Sequence[Id], at: TimeLike | None = None) -> Scores:
         """Score pairs at a time."""
@@ -61,8 +61,7 @@ class Queries:
         with self.graph.view(time, with_state=self.graph.model.reads_state) as view:
             ours = self._known([self._find(name, "src") for name in sources])
             theirs = self._known([self._find(name, "dst") for name in destinations])
-            logits = self._logits(view, ours, theirs, time)
-            return self._scores(ours, theirs, time, logits, view)
+            return self._scores(ours, theirs, self._logits(view, ours, theirs), view)
 
     def recommend(
         self,
@@ -80,16 +79,17 @@ class Queries:
         time = self._time(at)
         with self.graph.view(time, with_state=self.graph.model.reads_state) as view:
             node = self._node_or_new(id, side)
-            candidates = self.partners.candidates(side, time.item())
+            candidates = self.partners.candidates(side, view.at.item())
             candidates = candidates[candidates != node]
-            warm = node >= 0 and self._has_events(node, time)
+            warm = node >= 0 and self._has_events(node, view.at)
             if warm and exclude_seen:
-                candidates = np.setdiff1d(candidates, self.partners.met(node, side, time))
-            found = self._ranked(view, node, candidates, k, time, side) if warm else []
-            if not warm:
-                found = self._popular(candidates, k, side, time)
+                candidates = np.setdiff1d(candidates, self.partners.met(node, side, view.at))
+            if warm:
+                found = self._ranked(view, node, candidates, k, side)
+            else:
+                found = self._popular(candidates, k, side, view.at)
             return RecommendationList(
-                found, node=id, at=time.item(), last_event=self._last_event(view), cold_start=not warm
+                found, node=id, at=view.at.item(), last_event=self._last_event(view), cold_start=not warm
             )
 
     def trajectory(
@@ -98,7 +98,7 @@ class Queries:
         """Embed a node at equally spaced times."""
         if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_STEPS:
             raise ConfigError(f"steps={steps!r}: pass a whole number from 1 to {MAX_STEPS:,}.")
-        first, last = (self._time(given).double().item() for given in (start, end))
+        first, last = (self._given_time(given).double().item() for given in (start, end))
         if last < first:
             raise DataError(f"The trajectory ends, at {last}, before it starts, at {first}.")
         times = np.linspace(first, last, steps)
@@ -108,7 +108,7 @@ class Queries:
         for time in whole:
             with self.graph.view(time) as view:
                 node = self._known([self._find(id, side)])
-                vectors.append(self._vectors(view, node, time))
+                vectors.append(self._vectors(view, node))
                 known = self.graph.history.events["t"][-1].item()
         assert known is not None
         return LiveTrajectory(id, whole.cpu().numpy(), np.concatenate(vectors), known)
@@ -160,12 +160,12 @@ class Queries:
                 ) from None
             return -1
 
-    def _time(self, given: TimeLike | None) -> Tensor:
-        """Return a time as a tensor; None means just after the last event."""
-        with self.graph.lock.reading():
-            t = self.graph.history.events["t"]
-            if given is None:
-                return self.graph.now()
+    def _time(self, given: TimeLike | None) -> Tensor | None:
+        """Return a time as a tensor; None stays None, which means just after the last event."""
+        return None if given is None else self._given_time(given)
+
+    def _given_time(self, given: TimeLike) -> Tensor:
+        t = self.graph.history.events["t"]
         at = parse_time(given, self._trained_times, f"at={given!r}")
         if not abs(at) < 2**62:
             raise DataError(f"at={given!r}: pass a finite time.")
@@ -186,29 +186,27 @@ class Queries:
     # -- the model ---------------------------------------------------------------------------------------
 
     @torch.no_grad()
-    def _vectors(self, view: View, nodes: Tensor, time: Tensor) -> NDArray[np.float32]:
+    def _vectors(self, view: View, nodes: Tensor) -> NDArray[np.float32]:
         model, history = self.graph.model, self.graph.history
-        found = model.embed(view.state, history, nodes, time.repeat(len(nodes)), view.as_of)
+        found = model.embed(view.state, history, nodes, view.at.repeat(len(nodes)), view.as_of)
         vectors: NDArray[np.float32] = check_embeddings(model, found, len(nodes)).float().cpu().numpy()
         return vectors
 
     @torch.no_grad()
-    def _logits(self, view: View, src: Tensor, dst: Tensor, time: Tensor) -> Tensor:
-        times = time.repeat(len(src))
+    def _logits(self, view: View, src: Tensor, dst: Tensor) -> Tensor:
+        times = view.at.repeat(len(src))
         model, history = self.graph.model, self.graph.history
         return model.rank(view.state, history, src, dst.unsqueeze(1), times, view.as_of).squeeze(1)
 
     @torch.no_grad()
-    def _ranked(
-        self, view: View, node: int, candidates: Ints, k: int, time: Tensor, side: Side
-    ) -> list[Recommendation]:
+    def _ranked(self, view: View, node: int, candidates: Ints, k: int, side: Side) -> list[Recommendation]:
         if not len(candidates):
             return []
         ours, parts = self._known([node]), []
         model, history = self.graph.model, self.graph.history
         for theirs in self._tensor(candidates).split(CANDIDATES_AT_ONCE):
             src, dst = (ours, theirs) if side == "src" else (theirs, ours)
-            parts.append(model.rank(view.state, history, src, dst, time, view.as_of).flatten())
+            parts.append(model.rank(view.state, history, src, dst, view.at, view.as_of).flatten())
         chosen, scores = best(torch.cat(parts), k, model.resolution)
         values = scores.double()
         likely = values.sigmoid().tolist() if model.learns else [None] * len(values)
@@ -221,14 +219,14 @@ class Queries:
         names = self.ids.names(candidates[order].tolist())
         return [Recommendation(name, float(n), None) for name, n in zip(names, counts[order], strict=True)]
 
-    def _scores(self, src: Tensor, dst: Tensor, time: Tensor, logits: Tensor, view: View) -> Scores:
+    def _scores(self, src: Tensor, dst: Tensor, logits: Tensor, view: View) -> Scores:
         score = logits.double().cpu().numpy()
         surprise = probability = None
         if self.graph.model.learns:
             surprise = np.logaddexp(0, -score) / math.log(2)
             probability = np.exp2(-surprise)
         last = self._last_event(view)
-        times = np.full(len(score), time.item())
+        times = np.full(len(score), view.at.item())
         known = np.full(len(score), view.events)
         masked: Any = np.ma.masked_array(np.full(len(score), 0 if last is None else last), mask=last is None)
         labels = [np.array(self.ids.names(rows.tolist())) for rows in (src, dst)]

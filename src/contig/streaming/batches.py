@@ -30,7 +30,12 @@ class StreamBatches:
     def __init__(self, history: History, batch_size: int, late: Ints | None = None) -> None:
         check_batch_size(batch_size)
         self.history, self.batch_size = history, batch_size
-        self.late: Ints = np.empty(0, np.int64) if late is None else late
+        self.late: Ints = np.empty(0, np.int64)
+        self.add_late(self.late if late is None else late)
+
+    def add_late(self, positions: Ints) -> None:
+        """Leave further events, which were just appended, out of the batches."""
+        self.late = np.concatenate([self.late, positions])
         self._late_places = self.late - np.arange(len(self.late))  # the batched event that follows each one
 
     @property

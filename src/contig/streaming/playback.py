@@ -101,6 +101,21 @@ class Playback:
             cursor.state.restore_rows(saved)
             self._return(cursor)
 
+    def waypoints(self, when: Tensor, batches: int) -> list[Tensor]:
+        """Return times on the way to a time, between which that many batches are observed.
+
+        A caller that visits them in order can do something else in between.
+        """
+        end = int(self.batches.history.events.count_before(when.reshape(1)))
+        with self._snapshots.lock:
+            known = [(one.changed.position, one.number) for one in self._snapshots.up_to(end)]
+        with self._lock:
+            known += [(one.state.position, one.number) for one in self._idle if one.state.position <= end]
+        _, number = max(known, default=(0, 0))
+        numbers = range(number + batches, self.batches.complete_at(end, number), batches)
+        t = self.batches.history.events["t"]
+        return [t[self.batches.end(one)] for one in numbers]
+
     def _borrow(self, end: int) -> Cursor:
         """Take the cursor that has the least to observe up to a position, for one thread alone."""
         with self._snapshots.lock:
