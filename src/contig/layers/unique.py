@@ -11,13 +11,17 @@ import torch
 from torch import Tensor
 
 
+NODES_PER_ID = 4  # from here on sorting the ids is faster than marking them among all nodes
+
+
 def distinct(ids: Tensor, num_nodes: int, *, fixed_shapes: bool = True) -> tuple[Tensor, Tensor]:
     """Return the distinct ids, and each id's position among them.
 
     For reading only: on a GPU with ``fixed_shapes`` the result may repeat ids and contain others. It
     is then the ids as they are, or all nodes if those are fewer.
     """
-    if ids.is_cuda and not fixed_shapes:
+    few = not ids.is_cuda and num_nodes > NODES_PER_ID * len(ids)
+    if few or (ids.is_cuda and not fixed_shapes):
         found, position = torch.unique(ids, return_inverse=True)
         return found, position
     if ids.is_cuda:
