@@ -156,9 +156,9 @@ def test_missing_labels_are_unknown(run: contig.Run, later: pa.Table, tmp_path: 
     read = run.classify(tmp_path / "partly.csv", **COLUMNS, show=False)
     np.testing.assert_allclose(read.probability, partly.probability, rtol=1e-6)
     nothing = pa.nulls(len(later), pa.int64())
-    unlabelled = run.classify(later.set_column(place, "fraud", nothing), **COLUMNS, show=False)
-    assert unlabelled.quality is None
-    assert not np.allclose(unlabelled.probability, partly.probability)
+    unlabeled = run.classify(later.set_column(place, "fraud", nothing), **COLUMNS, show=False)
+    assert unlabeled.quality is None
+    assert not np.allclose(unlabeled.probability, partly.probability)
 
 
 def test_a_run_that_learned_from_everything_classifies_new_events(log, later, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from contig.tasks.label_columns import (
     FEW,
     PARTNERS,
     LabelColumns,
-    LabelledEvents,
+    LabeledEvents,
     graph_columns,
     simple_columns,
 )
@@ -20,11 +20,11 @@ from contig.tasks.label_columns import (
 EVENTS, NODES = 140, 11
 
 
-def drawn(seed: int = 0, *, whole: bool = True) -> LabelledEvents:
+def drawn(seed: int = 0, *, whole: bool = True) -> LabeledEvents:
     """Events between few nodes, some with themselves, many at equal times, some without a known label."""
     rng = np.random.default_rng(seed)
     t = np.sort(rng.integers(0, 60, EVENTS))
-    return LabelledEvents(
+    return LabeledEvents(
         src=rng.integers(0, NODES, EVENTS),
         dst=rng.integers(3, NODES, EVENTS),
         t=t if whole else t / 8,
@@ -39,14 +39,14 @@ def by_name(found: LabelColumns) -> dict[str, np.ndarray]:
     return dict(zip(found.names, found.values.T, strict=True))
 
 
-def before(events: LabelledEvents, row: int, node: int) -> list[int]:
+def before(events: LabeledEvents, row: int, node: int) -> list[int]:
     """The events of a node strictly before a row's time."""
     return [
         e for e in range(EVENTS) if events.t[e] < events.t[row] and node in (events.src[e], events.dst[e])
     ]
 
 
-def known(events: LabelledEvents, rows: list[int], at: float, delay: float) -> list[int]:
+def known(events: LabeledEvents, rows: list[int], at: float, delay: float) -> list[int]:
     return [e for e in rows if events.t[e] + delay < at and events.label[e] != UNKNOWN]
 
 
@@ -85,7 +85,7 @@ def test_simple_columns_are_those_of_a_loop(delay: float, whole: bool) -> None:
     assert not any("pair" in name and "price" in name for name in found)
 
 
-def share_of(events: LabelledEvents, node: int, without: int, t: float, delay: float) -> float:
+def share_of(events: LabeledEvents, node: int, without: int, t: float, delay: float) -> float:
     """The share of marked sources among those that met a node before t."""
     met = {events.src[e] for e in range(EVENTS) if events.t[e] < t and events.dst[e] == node} - {without}
     marked = {events.src[e] for e in range(EVENTS) if events.label[e] == 1 and events.t[e] + delay < t}
@@ -123,7 +123,7 @@ def test_graph_columns_are_those_of_a_loop(delay: float, whole: bool) -> None:
                 )
 
 
-def everything(events: LabelledEvents, rows: np.ndarray, delay: float) -> np.ndarray:
+def everything(events: LabeledEvents, rows: np.ndarray, delay: float) -> np.ndarray:
     return np.concatenate([of(events, rows, delay).values for of in (simple_columns, graph_columns)], axis=1)
 
 
@@ -141,7 +141,7 @@ def test_what_happens_at_or_after_its_time_changes_no_column() -> None:
     for delay in (0.0, 3.0):
         one, two = (everything(of, np.array([row]), delay) for of in (events, changed))
         np.testing.assert_array_equal(one, two)  # to the last bit
-    cut = LabelledEvents(
+    cut = LabeledEvents(
         *(getattr(events, name)[: row + 1] for name in ("src", "dst", "t", "label", "features")),
         events.feature_names,
         events.numeric,

@@ -10,7 +10,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-
 NODES_PER_ID = 4  # from here on sorting the ids is faster than marking them among all nodes
 
 

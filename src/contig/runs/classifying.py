@@ -32,7 +32,7 @@ from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.calibration import label_quality
 from contig.tasks.classify import check_labels
 from contig.tasks.label_classifier import READS, LabelClassifier, LabelInputs
-from contig.tasks.label_columns import LabelledEvents, graph_columns, simple_columns
+from contig.tasks.label_columns import LabeledEvents, graph_columns, simple_columns
 from contig.tasks.selections import check_finite
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def _known_inputs(
     found = _read(run.model, state, history, run.batch_size, everything, progress)
     check_finite(stream, everything, found)
     label = np.asarray(stream.label)
-    events = _labelled(stream, label, run.features, split.train)
+    events = _labeled(stream, label, run.features, split.train)
     return _inputs(events, everything, delay, found)
 
 
@@ -245,8 +245,8 @@ def _new_inputs(
     found = _read(run.model, state, index_stream(grown, state), run.batch_size, walked, progress)
     found = found[len(walked) - len(rows) :]
     check_finite(grown, rows, found)
-    label = np.concatenate([np.asarray(run.labelled_stream.label), labels_in_order(columns)])
-    events = _labelled(grown, label, run.features, decoder_split(run).train)
+    label = np.concatenate([np.asarray(run.labeled_stream.label), labels_in_order(columns)])
+    events = _labeled(grown, label, run.features, decoder_split(run).train)
     inputs, names = _inputs(events, rows, classifier.delay, found)
     if names != classifier.columns:
         raise unfit(run.path / FILE, "its columns are others", "Fit it again: --refit (refit=True).")
@@ -266,7 +266,7 @@ def _tail(new: NewEvents) -> dict[str, Any]:
 
 
 def _inputs(
-    events: LabelledEvents, rows: Ints, delay: float, found: NDArray[np.float32]
+    events: LabeledEvents, rows: Ints, delay: float, found: NDArray[np.float32]
 ) -> tuple[LabelInputs, tuple[str, ...]]:
     """Join the columns of events with the model's score and embeddings, ``found``."""
     simple, graph = simple_columns(events, rows, delay), graph_columns(events, rows, delay)
@@ -274,7 +274,7 @@ def _inputs(
     return inputs, (*simple.names, *graph.names, "score of the pair")
 
 
-def _labelled(stream: EventStream, label: Ints, plans: FeaturePlans | None, train: Ints) -> LabelledEvents:
+def _labeled(stream: EventStream, label: Ints, plans: FeaturePlans | None, train: Ints) -> LabeledEvents:
     """Return events with standardized features, by the training part where there is no plan."""
     features = stream.edge_features
     if features is None:
@@ -286,7 +286,7 @@ def _labelled(stream: EventStream, label: Ints, plans: FeaturePlans | None, trai
         names, numeric = tuple(f"f{i}" for i in range(features.shape[1])), np.arange(features.shape[1])
         spread = features[train].std(axis=0)
         features = (features - features[train].mean(axis=0)) / np.where(spread > 1e-6, spread, np.inf)
-    return LabelledEvents(stream.src, stream.dst, stream.t, label, features, names, numeric)
+    return LabeledEvents(stream.src, stream.dst, stream.t, label, features, names, numeric)
 
 
 @torch.no_grad()

@@ -132,8 +132,8 @@ class Run(TrainedModel):
         if repeated not in get_args(Repeated):
             raise ConfigError(unknown("value for repeated", str(repeated), get_args(Repeated)))
         given = reading_options(reading).updated(**options)
-        labelled = self.trained_stream.label is not None
-        columns, place = read_new_events(events, given, self.features, with_labels=labelled)
+        labeled = self.trained_stream.label is not None
+        columns, place = read_new_events(events, given, self.features, with_labels=labeled)
         with self.folder.locked(), self.online.writing():
             if self.folder.version("observed.pt") != self._version:
                 raise RunError(f"{self.path} was updated by another process; open the run again.")
@@ -153,7 +153,7 @@ class Run(TrainedModel):
         return added
 
     @property
-    def labelled_stream(self) -> EventStream:
+    def labeled_stream(self) -> EventStream:
         """All events so far with their labels, if the run has any; ``UNKNOWN_LABEL`` for those without."""
         if self.trained_stream.label is None:
             return self.stream

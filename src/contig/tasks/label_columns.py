@@ -28,7 +28,7 @@ FEW = 3.0  # unknown partners that every node is counted to have: a share of one
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledEvents:
+class LabeledEvents:
     """Events in time order; every column is ``[events]``.
 
     ``label`` is 1, 0 or ``UNKNOWN_LABEL``. ``features`` is ``[events, width]``; those at ``numeric`` are
@@ -54,7 +54,7 @@ class LabelColumns(NamedTuple):
     values: NDArray[np.float32]
 
 
-def simple_columns(events: LabelledEvents, rows: Ints, delay: float) -> LabelColumns:
+def simple_columns(events: LabeledEvents, rows: Ints, delay: float) -> LabelColumns:
     """Return what is known about both ends of some events: their features, counts, means and labels."""
     clock = _Clock.of(events.t, delay)
     columns: dict[str, Floats] = {
@@ -68,7 +68,7 @@ def simple_columns(events: LabelledEvents, rows: Ints, delay: float) -> LabelCol
     return _joined(columns)
 
 
-def graph_columns(events: LabelledEvents, rows: Ints, delay: float) -> LabelColumns:
+def graph_columns(events: LabeledEvents, rows: Ints, delay: float) -> LabelColumns:
     """Return what is known about the neighbors of both ends: whether they had positive labels.
 
     A source is marked once a label 1 of it is known. The share of marked sources among all that met a node
@@ -107,7 +107,7 @@ def _summaries(name: str, values: Floats) -> dict[str, Floats]:
 
 
 def _end_columns(
-    name: str, past: _Past, key: Ints, events: LabelledEvents, rows: Ints, clock: _Clock
+    name: str, past: _Past, key: Ints, events: LabeledEvents, rows: Ints, clock: _Clock
 ) -> dict[str, Floats]:
     seen = past.before(key, clock.rank[rows])
     last = np.where(seen.events > 0, events.t[rows] - events.t[seen.last], 0).astype(np.float64)
@@ -127,7 +127,7 @@ def _end_columns(
 
 
 def _deviations(
-    events: LabelledEvents, rows: Ints, position: int, sums: Ints, count: Ints, name: str
+    events: LabeledEvents, rows: Ints, position: int, sums: Ints, count: Ints, name: str
 ) -> dict[str, Floats]:
     """Compare a number with the mean and the deviation of the same number before."""
     value = events.features[rows, position].astype(np.float64)
@@ -191,7 +191,7 @@ class _Past:
     nodes: int
 
     @classmethod
-    def of_nodes(cls, events: LabelledEvents, clock: _Clock) -> _Past:
+    def of_nodes(cls, events: LabeledEvents, clock: _Clock) -> _Past:
         back = np.flatnonzero(events.src != events.dst)
         event = np.concatenate([np.arange(len(events)), back])
         key = np.concatenate([events.src, events.dst[back]])
@@ -200,7 +200,7 @@ class _Past:
         return cls._built(events, clock, key, event, other, compared, np.zeros(0, np.int64))
 
     @classmethod
-    def of_pairs(cls, events: LabelledEvents, clock: _Clock) -> _Past:
+    def of_pairs(cls, events: LabeledEvents, clock: _Clock) -> _Past:
         joined = _pair(events.src, events.dst, _node_count(events))
         pairs, key = np.unique(joined, return_inverse=True)
         nothing = np.zeros(0, np.int64)
@@ -209,7 +209,7 @@ class _Past:
     @classmethod
     def _built(
         cls,
-        events: LabelledEvents,
+        events: LabeledEvents,
         clock: _Clock,
         key: Ints,
         event: Ints,
@@ -265,7 +265,7 @@ def _running(values: Ints) -> Ints:
     return np.concatenate([np.zeros((1, values.shape[1]), np.int64), np.cumsum(values, axis=0)])
 
 
-def _node_count(events: LabelledEvents) -> int:
+def _node_count(events: LabeledEvents) -> int:
     return int(max(events.src.max(initial=-1), events.dst.max(initial=-1))) + 1
 
 
@@ -286,7 +286,7 @@ class _Marked:
     nodes: int
 
     @classmethod
-    def of(cls, events: LabelledEvents, clock: _Clock) -> _Marked:
+    def of(cls, events: LabeledEvents, clock: _Clock) -> _Marked:
         nodes, ranks = _node_count(events), len(clock.times) + 1
         pairs, first = np.unique(_pair(events.src, events.dst, nodes), return_index=True)
         never = len(clock.times)

@@ -59,7 +59,7 @@ def refit(
         on_device = pick_device(device)
         return start(
             folder,
-            opened.labelled_stream,
+            opened.labeled_stream,
             config,
             on_device,
             show=show,
@@ -70,8 +70,8 @@ def refit(
 
 def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
     """Add events to an opened run without saving them."""
-    labelled = run.trained_stream.label is not None
-    columns, place = read_new_events(events, reading, run.features, with_labels=labelled)
+    labeled = run.trained_stream.label is not None
+    columns, place = read_new_events(events, reading, run.features, with_labels=labeled)
     run.observe_columns(columns, place)
 
 
