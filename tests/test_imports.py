@@ -32,6 +32,7 @@ ORDER = (
     "schema",
     "registry",
     "progress",
+    "ranks",
     "markup",
     "data",
     "kernels",

@@ -35,8 +35,11 @@ STREAM = random_stream(1, events=30)
 EMBEDDING = [name for name in CASES if embeds(case(name, shape_of(STREAM)))]
 
 
-def context(stream: EventStream, name: str = "tgn", batch_size: int = 20) -> EvaluationContext:
-    return context_of(case(name, shape_of(stream)), stream, batch_size)
+def context(
+    stream: EventStream, name: str = "tgn", batch_size: int = 20, like: EventStream | None = None
+) -> EvaluationContext:
+    """An untrained model on a stream, built for that stream or for another ``like`` it."""
+    return context_of(case(name, shape_of(like or stream)), stream, batch_size)
 
 
 @pytest.mark.parametrize("name", EMBEDDING)
@@ -69,7 +72,7 @@ def test_the_future_changes_no_embedding(name: str) -> None:
     altered = with_events(stream, np.r_[np.arange(first), rng.permutation(np.arange(first, 45))])
     altered.t[first:] = stream.t[first:]
     for other in (with_events(stream, np.arange(first)), altered):
-        found = source_embeddings(context(other, name))
+        found = source_embeddings(context(other, name, like=stream))  # scales of time come from training
         np.testing.assert_allclose(found[:first], whole[:first], rtol=1e-5, atol=1e-6)
 
 

@@ -80,7 +80,7 @@ def test_a_file_trains_like_its_stream(tmp_path: Path, monkeypatch: pytest.Monke
     stream = tiny_stream()
     rows = zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True)
     path.write_text("src,dst,t\n" + "".join(f"{s},{d},{t}\n" for s, d, t in rows))
-    run = fit(path, show=False, epochs=1, **TINY)
+    run = fit(path, "contig", show=False, epochs=1, **TINY)
     assert run.metrics.facts.data.origin == str(path)
     assert run.path.parent == tmp_path  # the default is a temporary folder
     assert (

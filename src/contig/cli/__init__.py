@@ -10,7 +10,8 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -153,7 +154,10 @@ def contig(
 ) -> None:
     """Learn on temporal interaction graphs, with node embeddings that evolve continuously in time."""
     ctx.with_resource(console.shown_log())
-    console.silence(quiet)
+    others = int(os.environ.get("RANK", "0")) > 0  # of several processes (contig.ranks) the first one prints
+    if others:
+        ctx.with_resource(redirect_stdout(StringIO()))
+    console.silence(quiet or others)
 
 
 def main() -> None:

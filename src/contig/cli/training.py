@@ -111,12 +111,13 @@ def train(
     file, model, chosen, reading = _with_recipe(config, file, model, settings or [], reading, **given)
 
     from contig.models import model_class
+    from contig.ranks import ranks, restarted
     from contig.runs.config import RunConfig
     from contig.runs.folder import RunFolder
 
     options = RunConfig.of(model, chosen).train
     folder = out or Path("runs") / f"{_stem(file)}-{model_class(model).name}-{options.seed}"
-    if not overwrite:
+    if not overwrite and ranks().first and not restarted():
         RunFolder(folder).must_be_free()
     stream = data.read_stream(file, reading)
 

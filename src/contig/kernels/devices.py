@@ -8,6 +8,7 @@ import torch
 
 from contig.caches import redirect_compiler_caches
 from contig.errors import ConfigError
+from contig.ranks import own_gpu, ranks
 
 
 def pick_device(name: str) -> torch.device:
@@ -23,6 +24,8 @@ def pick_device(name: str) -> torch.device:
     if device.type == "cuda":
         torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
         redirect_compiler_caches()
+        if ":" not in name and not ranks().alone:
+            return torch.device("cuda", own_gpu(torch.cuda.device_count()))
     return device
 
 

@@ -105,7 +105,7 @@ class ConTIGPair(ConTIG):
         if self.opt.embedding != "apart":
             return None
         candidates = torch.stack([batch.dst, negative[:, 0]], dim=1)
-        logits = super().link(state, history, batch.src, candidates, batch.t, batch.t[0])
+        logits = super().link(state, history, batch.src, candidates, batch.t, batch.as_of)
         return link_loss(logits, "logistic")
 
     def rank_shared(

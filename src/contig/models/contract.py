@@ -20,18 +20,31 @@ from contig.models.state import NodeState
 
 
 class EventBatch(NamedTuple):
-    """A batch of events in stream order; every field is ``[events]``."""
+    """A batch of events in stream order; every field is ``[events]``.
+
+    ``as_of`` is the time of the batch's first event, also in a part of the batch.
+    """
 
     event: Tensor  # positions in the stream
     src: Tensor
     dst: Tensor
     t: Tensor
+    begun: Tensor | None = None  # the time of the first event of the whole batch, in a part of it
 
     @classmethod
     def of(cls, history: History, event: Tensor) -> EventBatch:
         """Read the events at these positions of a history."""
         columns = history.events
         return cls(event, columns["src"][event], columns["dst"][event], columns["t"][event])
+
+    @property
+    def as_of(self) -> Tensor:
+        """The reference time: what the batch may know ends strictly before it."""
+        return self.t[0] if self.begun is None else self.begun
+
+    def part(self, rows: slice | Tensor) -> EventBatch:
+        """Return some of the events, with the reference time of the whole batch."""
+        return EventBatch(self.event[rows], self.src[rows], self.dst[rows], self.t[rows], self.as_of)
 
 
 class DataShape(NamedTuple):

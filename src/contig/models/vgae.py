@@ -60,7 +60,7 @@ class VGAE(Autoencoder):
         return self.mean(inner, edges), self.log_sigma(inner, edges).clamp(max=LARGEST_LOG_SIGMA)
 
     def penalty(self, state: NodeState, history: History, batch: EventBatch, negative: Tensor) -> Tensor:
-        pairs, position = self._past(history, batch.t[0])
+        pairs, position = self._past(history, batch.as_of)
         graph = pairs.graph(position)
         mean, log_sigma = self.distribution(self._inputs(graph), graph.edges)
         return self.opt.divergence * divergence(mean, log_sigma).mean() / len(mean)

@@ -16,6 +16,7 @@ from torch import Tensor
 from contig.history import History
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
+from contig.ranks import Ranks, ranks
 from contig.streaming.capture import Captured, Compiled, has_fixed_shapes
 from contig.streaming.packing import Counts, fits, room_needed
 from contig.streaming.schedule import BatchSchedule, Step
@@ -57,10 +58,15 @@ class Walker:
         self.reading = Compiled(self._read_batch, compiled)
         self.observing = Compiled(self._observe_batch, compiled)
         self.captured = Captured(
-            self._fast_step, self._eager_step, history.device, capturable=has_fixed_shapes(model)
+            self._fast_step,
+            self._eager_step,
+            history.device,
+            capturable=has_fixed_shapes(model) and ranks().alone,
         )
         self._counts: Counts | None = None
         self._room: int | None = None
+        self._ranks = ranks()
+        self._divided = False  # whether each rank reads its part of a batch
 
     @property
     def steps(self) -> list[Step]:
@@ -104,9 +110,16 @@ class Walker:
         *,
         shape: tuple[int, ...] = (),
     ) -> NDArray[np.float32]:
-        """Walk these events and return what was read of them, ``[events, *shape]``."""
+        """Walk these events and return what was read of them, ``[events, *shape]``.
+
+        Several ranks divide each batch; each of them returns everything.
+        """
         self.start(events, counts)
-        results = list(self.walk(progress))
+        self._divided = not self._ranks.alone
+        try:
+            results = list(self.walk(progress))
+        finally:
+            self._divided = False
         if not results:
             return np.zeros((0, *shape), np.float32)
         found: NDArray[np.float32] = torch.cat(results).float().cpu().numpy()
@@ -135,13 +148,23 @@ class Walker:
 
     def _read_batch(self, number: int | Tensor) -> Tensor:
         assert self._read is not None
-        return self._read(EventBatch.of(self.history, self.schedule.scored(number)))
+        batch = EventBatch.of(self.history, self.schedule.scored(number))
+        return _divided(self._read, batch, self._ranks) if self._divided else self._read(batch)
 
     @torch.no_grad()
     def _observe_batch(self, number: int | Tensor) -> Tensor:
         events = self.schedule.observed(number)
         self.model.observe(self.state, self.history, EventBatch.of(self.history, events))
         return events
+
+
+def _divided(read: Callable[[EventBatch], Tensor], batch: EventBatch, here: Ranks) -> Tensor:
+    """Read this rank's part of a batch, and return that of all ranks."""
+    count = len(batch.event)
+    begin, end = here.bounds(count)
+    if begin == end:  # nothing to read; one event shows the shape
+        return here.gathered(read(batch.part(slice(0, 1)))[:0], count)
+    return here.gathered(read(batch.part(slice(begin, end))), count)
 
 
 def replay(

@@ -56,7 +56,7 @@ def source_embeddings(context: EvaluationContext, progress: Progress = no_progre
     state = model.new_state(data.stream.num_nodes, on_host=history.on_host)
 
     def embed(batch: EventBatch) -> Tensor:
-        return model.embed(state, history, batch.src, batch.t, batch.t[0])
+        return model.embed(state, history, batch.src, batch.t, batch.as_of)
 
     walker = Walker(model, state, history, context.batch_size, embed)
     return walker.read_all(np.arange(len(data.stream)), progress)

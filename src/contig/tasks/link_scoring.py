@@ -66,13 +66,9 @@ def score_batch(
     history: History,
     batch: EventBatch,
     negative: NegativePairs,
-    as_of: Tensor | None = None,
 ) -> Tensor:
-    """Return logits ``[events, 1 + negatives]`` of a batch, the true pair first.
-
-    ``as_of`` is the time of the batch's first event, unless these events are only a part of it.
-    """
-    as_of = batch.t[0] if as_of is None else as_of
+    """Return logits ``[events, 1 + negatives]`` of a batch, the true pair first."""
+    as_of = batch.as_of
     dst = torch.cat([batch.dst.unsqueeze(1), negative.dst], dim=1)
     if negative.src is None:
         return model.link(state, history, batch.src, dst, batch.t, as_of)
@@ -154,16 +150,16 @@ class TwoProtocolScorer:
     def _score(self, batch: EventBatch) -> Tensor:
         ours = score_batch(self.model, self.state, self.history, batch, self._ours.of(batch.event))
         if ours.is_cuda:  # shapes must not depend on the events of a batch
-            return torch.cat([ours, self._score_dyglib(batch, batch.t[0])], dim=1)
+            return torch.cat([ours, self._score_dyglib(batch)], dim=1)
         rows = self._inductive[batch.event]
         dyglib = torch.full_like(ours, torch.nan)
         if rows.any():
-            dyglib[rows] = self._score_dyglib(EventBatch(*(column[rows] for column in batch)), batch.t[0])
+            dyglib[rows] = self._score_dyglib(batch.part(rows))
         return torch.cat([ours, dyglib], dim=1)
 
-    def _score_dyglib(self, batch: EventBatch, as_of: Tensor) -> Tensor:
+    def _score_dyglib(self, batch: EventBatch) -> Tensor:
         negative = self._dyglib.of(batch.event)
-        return score_batch(self.model, self.state, self.history, batch, negative, as_of)
+        return score_batch(self.model, self.state, self.history, batch, negative)
 
 
 class ScoredLinks(NamedTuple):

@@ -83,7 +83,7 @@ class Ranker:
         return ranks(logits, torch.zeros_like(batch.dst), negative, self.model.resolution)
 
     def _logits(self, batch: EventBatch, candidates: Tensor) -> Tensor:
-        first = batch.t[0]
+        first = batch.as_of
         times = batch.t if self.as_of == "event" else first
         return self.model.rank(self.state, self.history, batch.src, candidates, times, first)
 

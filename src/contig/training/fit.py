@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from contig import __version__
 from contig.data.datasets import open_stream
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
@@ -21,6 +22,7 @@ from contig.kernels.devices import pick_device
 from contig.models import DEFAULT_MODEL, Model, model_class
 from contig.options import check_flag
 from contig.progress import Display
+from contig.ranks import Ranks, ranks, restarted
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
@@ -67,12 +69,15 @@ def fit(
     of subclasses of ``contig.Callback``. ``run.notices`` has the hints that the command line prints.
     """
     check_flag("show", show)
-    watchers = Callbacks([*make_trackers(track), *callbacks])
+    here = ranks()
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
     name = model_class(config.model).name
     chosen = pick_device(device)
-    folder = RunFolder(out if out is not None else tempfile.mkdtemp(prefix=f"contig-{name}-"))
+    if out is not None and restarted() and here.shared(RunFolder(out).has("checkpoint.pt")):
+        return resume(out, device=device, show=show, track=track, callbacks=callbacks)
+    watchers = _watchers(here, track, callbacks)
+    folder = RunFolder(here.own_folder(out or tempfile.mkdtemp(prefix=f"contig-{name}-")))
     if not overwrite:
         folder.must_be_free()
     with folder.locked():
@@ -98,12 +103,13 @@ def start(
     ``weights``, by default from random ones.
     """
     config = config.for_stream(stream)
-    display = Display(show)
+    display = Display(show if ranks().first else False)
     memory = PeakMeter(device)
     with torch.random.fork_rng(devices=_cuda_devices(device)):
         session = Session(prepare(stream, config, device), config)
         if weights is not None:
             load_known(session.model, weights)
+        _check_agreement(session)
         if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
             folder.remove_run()
         folder.create(session.data.stream, config, features or session.data.features)
@@ -138,6 +144,18 @@ def _removed_on_failure(folder: RunFolder) -> Iterator[None]:
         raise
 
 
+def _watchers(here: Ranks, track: str | Sequence[str], callbacks: Sequence[Callback]) -> Callbacks:
+    """Return what watches the training; of several ranks only the first is watched."""
+    return Callbacks([*make_trackers(track), *callbacks] if here.first else [])
+
+
+def _check_agreement(session: Session) -> None:
+    """Reject ranks with different events or options."""
+    stream, config = session.data.stream, session.config
+    facts = {"version of contig": __version__, "events": (len(stream), stream.fingerprint())}
+    ranks().check_agreement({**facts, "options": config.as_dict()})
+
+
 def _read(data: Any, reading: ReadOptions) -> EventStream:
     """Open ``data`` unless it is a stream already."""
     if not isinstance(data, EventStream):
@@ -164,20 +182,24 @@ def resume(
     ``checkpoint_seconds``; options that decide the numbers cannot change.
     """
     check_flag("show", show)
-    watchers = Callbacks([*make_trackers(track), *callbacks])
+    here = ranks()
+    watchers = _watchers(here, track, callbacks)
     folder = RunFolder(path)
     if fixed := [name for name in more if name not in RESUMABLE]:
         raise ConfigError(
             f"{fixed[0]} cannot change when a run is resumed; only {', '.join(RESUMABLE)} can. "
             "Train a new run instead."
         )
-    folder.config()  # refuses what is not a run before anything is written
+    if here.first:
+        folder.config()  # refuses what is not a run before anything is written
+    folder = _own_copy(folder, here)
     with folder.locked():
         config = folder.config().with_train(**more)
         chosen = pick_device(device)
         memory = PeakMeter(chosen)
         with torch.random.fork_rng(devices=_cuda_devices(chosen)):
             session = Session(prepare(folder.stream(), config, chosen), config)
+            _check_agreement(session)
             if folder.has("checkpoint.pt"):
                 session.restore(folder.load("checkpoint.pt"), folder.path / "checkpoint.pt")
             if "epochs" in more and training_is_over(session):  # it had run out of patience and is extended
@@ -190,7 +212,23 @@ def resume(
                 return Run.open(folder.path, chosen)
             if not training_is_over(session):
                 folder.remove_results()
-            return train(session, folder, Display(show), memory, watchers)
+            return train(session, folder, Display(show if here.first else False), memory, watchers)
+
+
+def _own_copy(folder: RunFolder, here: Ranks) -> RunFolder:
+    """Return the folder for the first rank, and for each other one a copy of its files to work on."""
+    files = here.shared(_contents(folder.path) if here.first and not here.alone else {})
+    if here.first:
+        return folder
+    own = here.own_folder(folder.path)
+    for name, content in files.items():
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_bytes(content)
+    return RunFolder(own)
+
+
+def _contents(path: Path) -> dict[str, bytes]:
+    return {str(one.relative_to(path)): one.read_bytes() for one in path.rglob("*") if one.is_file()}
 
 
 def _why_finished(session: Session, folder: RunFolder) -> str:

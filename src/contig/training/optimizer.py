@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
+from contig.ranks import ranks
 from contig.streaming.capture import Compiled
 
 ALIGNMENT = 64  # elements; matrix products are slower on unaligned weights
@@ -40,6 +41,7 @@ class FlatAdam:
         compiled: bool = False,
     ) -> None:
         self.lr, self.weight_decay, self.clip, self.averaging = lr, weight_decay, clip, averaging
+        self._ranks = ranks()
         self.parameters = list(model.parameters())
         sizes = [-(-p.numel() // ALIGNMENT) * ALIGNMENT for p in self.parameters]
         like = self.parameters[0].detach()
@@ -65,7 +67,7 @@ class FlatAdam:
             grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             pieces += [grad.flatten(), padding]
         self.clear()
-        grad = torch.cat(pieces)
+        grad = self._ranks.total(torch.cat(pieces))
         if grad.is_cuda:
             self._update_on_gpu(grad)
         else:

@@ -14,6 +14,7 @@ from torch import Tensor
 from contig.data.negatives import Negatives
 from contig.layers.losses import link_loss
 from contig.models import EventBatch, Model
+from contig.ranks import Ranks, ranks
 from contig.runs.config import RunConfig, build_model
 from contig.runs.options import TrainOptions
 from contig.runs.saved_model import check_tensors, restore_model
@@ -37,7 +38,7 @@ class Session:
     """A model in training: weights, optimizer, state, generators and progress."""
 
     def __init__(self, data: PreparedStream, config: RunConfig) -> None:
-        self.data, self.config = data, config
+        self.data, self.config, self._ranks = data, config, ranks()
         torch.manual_seed(config.train.seed)
         self.model = build_model(config, data.stream, data.time_scale).to(data.device)
         self.state = self.model.new_state(data.stream.num_nodes, on_host=data.history.on_host)
@@ -69,6 +70,12 @@ class Session:
         )
         self.walker.start(train)
         self.scorer = LinkScorer(self.model, self.state, data.history, size)
+        self._separate_dropout()
+
+    def _separate_dropout(self) -> None:
+        """Let each rank draw masks of its own; weights and negatives are the same on all of them."""
+        if not self._ranks.first:
+            torch.manual_seed(hash((self.config.train.seed, self._ranks.rank, self.progress.epoch)) % 2**63)
 
     @property
     def steps(self) -> list[Step]:
@@ -107,19 +114,23 @@ class Session:
         return loss
 
     def loss(self, batch: EventBatch) -> Tensor:
-        """Compute the cross-entropy of a batch's links and their negatives, plus the model's penalty."""
+        """Compute the cross-entropy of a batch's links and their negatives, plus the model's penalty.
+
+        Several ranks divide the batch; the sum of what they return is its loss.
+        """
+        batch, share = _own_part(batch, self._ranks)
         negative = self._negative[batch.event]
         logits = score_batch(self.model, self.state, self.data.training, batch, NegativePairs(negative))
         loss = link_loss(logits, self.config.train.loss)
         penalty = self.model.penalty(self.state, self.data.training, batch, negative)
-        return loss if penalty is None else loss + penalty
+        return share * (loss if penalty is None else loss + penalty)
 
     def _learn(self, loss: Tensor) -> Tensor:
         assert self.optimizer is not None
         self.optimizer.clear()
         loss.backward()
         self.optimizer.step()
-        return loss.detach()
+        return self._ranks.total(loss.detach())
 
     def averaged(self) -> AbstractContextManager[None]:
         """Return a context in which the model has the average of its weights, where one is kept."""
@@ -161,12 +172,23 @@ class Session:
         if on_gpu != (generators["cuda"] is not None):
             log.warning("The run moves to another kind of device and continues with other random numbers.")
             self.negatives.generator.manual_seed(self.config.train.seed + 1 + self.progress.epoch)
+            self._separate_dropout()
             return
         if on_gpu:
             torch.cuda.set_rng_state(generators["cuda"].cpu(), self.data.device)
+        self._separate_dropout()
         self.negatives.generator.set_state(generators["negatives"].cpu())
         if self.progress.step:  # repeat the draw of the current epoch, which advances the generator
             self.draw_negatives()
+
+
+def _own_part(batch: EventBatch, here: Ranks) -> tuple[EventBatch, float]:
+    """Return the part of a batch that this rank learns from, and its share of the batch."""
+    if here.alone:
+        return batch, 1.0
+    count = len(batch.event)
+    begin, end = here.bounds(count)
+    return batch.part(slice(begin, end) if end > begin else slice(0, 1)), (end - begin) / count
 
 
 def _candidates(options: TrainOptions) -> int:
@@ -186,7 +208,7 @@ def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:
 
 def should_compile(model: Model, options: TrainOptions, device: torch.device, steps: int) -> bool:
     """Return whether to compile this training; by default where it saves more time than it takes."""
-    if device.type != "cuda" or not has_fixed_shapes(model):
+    if device.type != "cuda" or not has_fixed_shapes(model) or not ranks().alone:
         return False
     if options.compile == "auto":
         return steps * options.epochs >= COMPILING_PAYS_AFTER

@@ -52,7 +52,7 @@ class MemoryModel(EventModel):
         ends = torch.cat([batch.src, batch.dst])
         nodes = mentioned(ends, state.num_nodes)
         # repeated nodes get equal rows
-        state["h"][nodes] = self._remembered(state, history, nodes, batch.t[0])
+        state["h"][nodes] = self._remembered(state, history, nodes, batch.as_of)
         if "before_last" in state.rows:
             state["before_last"][nodes] = state["last"][nodes]
         state["last"].scatter_reduce_(0, ends, batch.event.repeat(2), "amax")

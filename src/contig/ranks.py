@@ -1,0 +1,153 @@
+"""Several processes that train or evaluate one model together, started by ``torchrun``.
+
+Every rank has the whole graph and the whole state. A batch is divided among them: each computes its part, and
+the parts are summed or gathered. All of them observe the whole batch, so their states stay equal without an
+exchange. What one process computes, several compute up to rounding; only dropout draws other masks.
+
+Rank 0 writes the run; what the others write goes to a temporary folder of their own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contig.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+RESTARTS = "TORCHELASTIC_RESTART_COUNT"  # a variable that torchrun sets
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """The number of processes, and which of them this one is."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is one process only."""
+        return self.size == 1
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that writes and prints."""
+        return self.rank == 0
+
+    def bounds(self, count: int) -> tuple[int, int]:
+        """Return where this rank's part of ``count`` rows begins and ends."""
+        return count * self.rank // self.size, count * (self.rank + 1) // self.size
+
+    def total(self, value: Tensor) -> Tensor:
+        """Return the sum of a tensor over all ranks, the same bits on each of them."""
+        if self.alone:
+            return value
+        import torch.distributed as dist
+
+        summed = _sendable(value.detach()).clone()
+        dist.all_reduce(summed)
+        return summed.to(value.device)
+
+    def gathered(self, part: Tensor, count: int) -> Tensor:
+        """Return all ``count`` rows, of which each rank has computed its part (see ``bounds``)."""
+        if self.alone:
+            return part
+        import torch
+        import torch.distributed as dist
+
+        longest = -(-count // self.size)
+        own = _sendable(part)
+        padded = own.new_zeros((longest, *own.shape[1:]))
+        padded[: len(own)] = own
+        parts = [torch.empty_like(padded) for _ in range(self.size)]
+        dist.all_gather(parts, padded)
+        sizes = [Ranks(rank, self.size).bounds(count) for rank in range(self.size)]
+        rows = [one[: end - begin] for one, (begin, end) in zip(parts, sizes, strict=True)]
+        return torch.cat(rows).to(part.device)
+
+    def shared(self, value: Any) -> Any:
+        """Return what rank 0 passes."""
+        if self.alone:
+            return value
+        import torch.distributed as dist
+
+        values = [value]
+        dist.broadcast_object_list(values, src=0)
+        return values[0]
+
+    def check_agreement(self, facts: Mapping[str, Any]) -> None:
+        """Raise ``ConfigError`` on every rank if one of the facts is not the same on all of them."""
+        if self.alone:
+            return
+        import torch.distributed as dist
+
+        everyone: list[Any] = [None] * self.size
+        dist.all_gather_object(everyone, dict(facts))
+        for name in facts:
+            for rank, theirs in enumerate(everyone):
+                if theirs[name] != everyone[0][name]:
+                    raise ConfigError(
+                        f"The ranks do not agree on the {name}: rank 0 has {everyone[0][name]!r}, "
+                        f"rank {rank} has {theirs[name]!r}. Start all of them with the same command on the "
+                        "same files."
+                    )
+
+    def own_folder(self, given: str | Path) -> Path:
+        """Return the folder to write to: the given one for rank 0, a temporary one for the others."""
+        if self.first:
+            return Path(given)
+        own = Path(tempfile.mkdtemp(prefix=f"contig-rank-{self.rank}-"))
+        atexit.register(shutil.rmtree, own, ignore_errors=True)
+        return own
+
+
+def restarted() -> bool:
+    """Return whether torchrun has started these processes again after a failure."""
+    return int(os.environ.get(RESTARTS, "0")) > 0
+
+
+@cache
+def ranks() -> Ranks:
+    """Return the ranks of this process, and connect it to the others at the first call."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1 or "RANK" not in os.environ:
+        return Ranks()
+    import torch.distributed as dist
+    from torch.distributed.distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
+    if not dist.is_initialized():
+        store, rank, size = next(iter(rendezvous("env://")))
+        # Under names of its own, or a process would connect to one that ran before a restart.
+        fresh = PrefixStore(f"contig/{os.environ.get(RESTARTS, '0')}", store)
+        backend = "cpu:gloo,cuda:nccl" if _gpu_each() else "gloo"
+        dist.init_process_group(backend, store=fresh, rank=rank, world_size=size)
+        atexit.register(dist.destroy_process_group)
+    return Ranks(dist.get_rank(), size)
+
+
+def own_gpu(gpus: int) -> int:
+    """Return which of a machine's GPUs this process uses."""
+    return int(os.environ.get("LOCAL_RANK", "0")) % gpus
+
+
+def _sendable(tensor: Tensor) -> Tensor:
+    """Return a tensor that the processes can exchange: on the host, where they share a GPU."""
+    return tensor if not tensor.is_cuda or _gpu_each() else tensor.cpu()
+
+
+def _gpu_each() -> bool:
+    """Return whether every process of this machine has a GPU of its own, which NCCL requires."""
+    import torch
+
+    return torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", "1"))

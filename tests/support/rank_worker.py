@@ -1,0 +1,79 @@
+"""One of several ranks, started by torchrun: train models together and leave what they computed.
+
+``torchrun --nproc-per-node 2 --module support.rank_worker FOLDER MODEL...``
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from contig.ranks import ranks, restarted
+from contig.training.fit import fit
+from contig.training.session import Session
+from support.trained import TINY, tiny_stream
+
+SETTINGS: dict[str, Any] = {**TINY, "epochs": 2, "dropout": 0.0, "evidence_dropout": 0.0, "batch_size": 31}
+
+
+def settings_of(model: str) -> dict[str, Any]:
+    """Return the settings of a model: without dropout, whose masks depend on the number of ranks."""
+    from contig.models import model_class
+    from contig.runs.config import RunConfig
+
+    options = RunConfig.of(model, {})
+    known = {*vars(options.train), *vars(options.model_options), *model_class(model).__annotations__}
+    return {name: value for name, value in SETTINGS.items() if name in known}
+
+
+def train(model: str, out: Path) -> dict[str, Any]:
+    """Train a model and return its losses, its scores and its final state."""
+    losses: list[float] = []
+    step = Session.train_step
+
+    def recorded(self: Session) -> torch.Tensor:
+        if kill_at == len(losses) and ranks().rank == 1 and not restarted():
+            os.kill(os.getpid(), signal.SIGKILL)
+        loss = step(self)
+        losses.append(float(loss))
+        return loss
+
+    kill_at = int(os.environ.get("KILL_AT_STEP", "-1"))
+    Session.train_step = recorded  # type: ignore[method-assign]
+    try:
+        run = fit(
+            tiny_stream(),
+            model,
+            out=out,
+            device="cpu",
+            show=False,
+            checkpoint_seconds=0,
+            **settings_of(model),
+        )
+    finally:
+        Session.train_step = step  # type: ignore[method-assign]
+    ranked = run.evaluate("recommend").result.transductive.mrr
+    return {
+        "losses": losses,
+        "ap": run.metrics.transductive.ap,
+        "mrr": ranked,
+        "state": dict(run.state.rows),
+        "weights": run.model.state_dict(),
+    }
+
+
+def main() -> None:
+    """Train the models that are named; every rank writes what it found."""
+    torch.set_num_threads(1)
+    out, here = Path(sys.argv[1]), ranks()
+    for model in sys.argv[2:]:
+        torch.save(train(model, out / model), out / f"{model}-{here.rank}.pt")
+
+
+if __name__ == "__main__":
+    main()

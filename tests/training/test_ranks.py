@@ -1,0 +1,95 @@
+"""Several ranks compute what one process computes."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support import rank_worker
+
+from contig.errors import ConfigError
+from contig.ranks import Ranks
+
+ROOT = Path(rank_worker.__file__).parents[2]
+MODELS = ("contig", "contig-pair", "tgn", "jodie")
+
+
+def torchrun(ranks: int, *arguments: object, restarts: int = 0, **environment: str) -> None:
+    """Run the worker in several processes."""
+    options = ["--standalone", "--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
+    worker = ["--module", "support.rank_worker"]
+    command = [sys.executable, "-m", "torch.distributed.run", *options, *worker, *map(str, arguments)]
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
+    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, **environment}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def load(folder: Path, model: str, rank: int) -> dict[str, Any]:
+    found: dict[str, Any] = torch.load(folder / f"{model}-{rank}.pt", weights_only=True)
+    return found
+
+
+def check_alike(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Check losses, figures, weights and states."""
+    torch.testing.assert_close(
+        torch.tensor(found["losses"][-len(expected["losses"]) :]),
+        torch.tensor(expected["losses"][-len(found["losses"]) :]),
+        rtol=1e-5,
+        atol=1e-5,
+    )
+    for figure in ("ap", "mrr"):  # of few events, where one exchanged pair of ranks counts much
+        assert found[figure] == pytest.approx(expected[figure], abs=5e-3), figure
+    for part in ("state", "weights"):
+        for name, tensor in expected[part].items():
+            torch.testing.assert_close(found[part][name], tensor, rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What one process computes."""
+    folder = tmp_path_factory.mktemp("alone")
+    return {model: rank_worker.train(model, folder / model) for model in MODELS}
+
+
+def test_two_ranks_compute_what_one_computes(alone: dict[str, Any], tmp_path: Path) -> None:
+    torchrun(2, tmp_path, *MODELS)
+    for model in MODELS:
+        first, second = load(tmp_path, model, 0), load(tmp_path, model, 1)
+        check_alike(first, alone[model])
+        assert first["losses"] == second["losses"]
+        for name, tensor in first["weights"].items():
+            assert torch.equal(tensor, second["weights"][name])
+
+
+def test_a_killed_rank_restarts_from_the_checkpoint(alone: dict[str, Any], tmp_path: Path) -> None:
+    torchrun(3, tmp_path, "contig-pair", restarts=1, KILL_AT_STEP="7")
+    found = load(tmp_path, "contig-pair", 0)
+    assert len(found["losses"]) < len(alone["contig-pair"]["losses"])  # some steps came from the checkpoint
+    check_alike(found, alone["contig-pair"])
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("count", [1, 2, 5, 31])
+def test_parts_cover_a_batch_once(count: int, size: int) -> None:
+    bounds = [Ranks(rank, size).bounds(count) for rank in range(size)]
+    assert [row for begin, end in bounds for row in range(begin, end)] == list(range(count))
+    assert max(end - begin for begin, end in bounds) <= math.ceil(count / size)
+
+
+def test_ranks_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gathered(everyone: list[Any], own: Any) -> None:
+        everyone[:] = [own, {**own, "events": "others"}]
+
+    monkeypatch.setattr("torch.distributed.all_gather_object", gathered)
+    Ranks(0, 1).check_agreement({"events": "ours"})
+    with pytest.raises(
+        ConfigError, match="do not agree on the events: rank 0 has 'ours', rank 1 has 'others'"
+    ):
+        Ranks(0, 2).check_agreement({"events": "ours", "options": 1})
