@@ -24,9 +24,9 @@ from contig.history import History, Neighbors, TimeScale
 from contig.history.evidence import Evidence, EvidenceSpec, check_steps, follows, incoming, meeting, node
 from contig.kernels.gather import LazyRows
 from contig.kernels.keyed_events import KeyedEvents
+from contig.kernels.token_pool import POOLS, OwnTokens, pool, pool_related
 from contig.models.contract import DataShape
 
-POOLS = 3  # mean, maximum, latest
 ACTIVITY_KEYS = 3  # events of both nodes, incoming events of the candidate
 MEETING_KEYS, TRANSITION_KEYS = 2, 2  # in both directions
 MATCHES = 2  # whether a token is the other node, and how many of it and the more recent tokens are
@@ -64,10 +64,7 @@ class Alone(NamedTuple):
 
     nodes: Tensor
     near: Neighbors  # each field [n, k]
-    hidden: Tensor  # [n, k, width], before the activation
-    pooled: (
-        Tensor  # [n, POOLS * width]: the whole side of a pair whose tokens do not relate to the other node
-    )
+    tokens: OwnTokens
 
 
 class PairEvidence(nn.Module):
@@ -128,7 +125,7 @@ class PairEvidence(nn.Module):
             if self.shared:
                 hidden = hidden + self.shared[number](self._shared(evidence, side, times))
             hidden = hidden.expand(*dst.shape, -1, -1)
-            parts.append(_pool(nn.functional.gelu(hidden), side.near.mask.unsqueeze(-1)))
+            parts.append(pool(nn.functional.gelu(hidden), side.near.mask))
         merged: Tensor = self.merge(torch.cat(parts, -1))
         return merged
 
@@ -136,14 +133,14 @@ class PairEvidence(nn.Module):
         """Read what nodes say by themselves at one time, as sources (0) or candidates (1) of many pairs."""
         near = self._near(history, nodes.unsqueeze(1), time.expand(len(nodes), 1), trim=True)
         hidden = self.own[side](self._alone(history, self._evidence(history), near, time.reshape(1)))
-        pooled = _pool(nn.functional.gelu(hidden), near.mask.unsqueeze(-1)).squeeze(1)
-        return Alone(nodes, Neighbors(*(field.squeeze(1) for field in near)), hidden.squeeze(1), pooled)
+        near = Neighbors(*(field.squeeze(1) for field in near))
+        return Alone(nodes, near, OwnTokens.of(hidden.squeeze(1), near.mask))
 
     def together(self, history: History, sources: Alone, candidates: Alone, time: Tensor) -> Tensor:
         """Read all pairs of sources and candidates at one time: ``[sources, candidates, width]``.
 
-        The same as ``forward``, but for pairs whose tokens do not relate to the other node, which are most
-        pairs of a large graph, hardly anything is computed.
+        The same as ``forward``, in evaluation mode: what nodes say by themselves is given, and tokens that do
+        not relate to the other node, which are most in a large graph, cost little.
         """
         evidence, times = self._evidence(history), time.expand(len(sources.nodes))
         x, y = torch.broadcast_tensors(sources.nodes.unsqueeze(1), candidates.nodes)
@@ -156,15 +153,11 @@ class PairEvidence(nn.Module):
 
     def _pooled(self, evidence: Evidence, number: int, own: Alone, side: Side, times: Tensor) -> Tensor:
         """Return the pooled tokens of one side, ``[sources, candidates, POOLS * width]``."""
-        pooled = own.pooled.unsqueeze(1 - number).expand(*side.other.shape, -1)
         if not self.shared:
-            return pooled
-        related = self._shared(evidence, side, times)
-        pairs = related.flatten(-2).any(-1).nonzero(as_tuple=True)  # (source, candidate) of each
-        owner = pairs[number]
-        hidden = own.hidden[owner] + self.shared[number](related[pairs])
-        mask = own.near.mask[owner].unsqueeze(-1)
-        return pooled.index_put(pairs, _pool(nn.functional.gelu(hidden), mask))
+            return own.tokens.pooled.unsqueeze(1 - number).expand(*side.other.shape, -1)
+        related, weight = self._shared(evidence, side, times), self.shared[number].weight
+        assert isinstance(weight, Tensor)
+        return pool_related(own.tokens, related, weight, number)
 
     def _evidence(self, history: History) -> Evidence:
         return history.evidence(EvidenceSpec(self.scales.decay_times, nodes=True, steps=self.steps))
@@ -229,10 +222,3 @@ class PairEvidence(nn.Module):
             return torch.zeros((*event.shape, self.edge_width), device=event.device)
         rows = LazyRows(history.events["features"], event.flatten(0, 1)).gather()
         return rows.view(*event.shape, self.edge_width)
-
-
-def _pool(hidden: Tensor, mask: Tensor) -> Tensor:
-    """Pool ``[..., k, width]`` over ``k``: mean, maximum, latest; zeros for a node without partners."""
-    masked = hidden * mask
-    mean = masked.sum(-2) / mask.sum(-2).clamp(min=1)
-    return torch.cat([mean, masked.amax(-2), masked[..., 0, :]], -1)
