@@ -25,7 +25,7 @@ from contig.models.contract import EventBatch
 from contig.progress import Display
 from contig.runs.answers import Classification
 from contig.runs.new_events import labels_in_order, read_new_events
-from contig.runs.observed import GrowingStream, NewEvents, with_tail
+from contig.runs.observed import GrowingStream, NewEvents, checked_times, with_tail
 from contig.runs.saved_model import unfit
 from contig.runs.trained_model import index_stream
 from contig.streaming.walker import Progress, Walker, no_progress
@@ -81,13 +81,14 @@ def classify_new(
     run: Run, events: Any, reading: ReadOptions, *, label_delay: float | None, show: bool | None
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
+    columns, place = read_new_events(events, reading, run.features, with_labels=True)
+    _check_label_values(columns, place)
+    checked_times(run.stream, columns.t, place)  # before a classifier is fitted, which may take minutes
     saved = load_classifier(run, label_delay)
     if saved is None:
         classify_known(run, label_delay=label_delay, refit=False, show=show)
         saved = load_classifier(run, label_delay)
         assert saved is not None
-    columns, place = read_new_events(events, reading, run.features, with_labels=True)
-    _check_label_values(columns, place)
     with run.online.reading(), Display(show) as display, display.bar("embedding", len(columns.t)) as progress:
         inputs, new = _new_inputs(run, columns, place, saved, progress)
     order = np.argsort(columns.t, kind="stable")
