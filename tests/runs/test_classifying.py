@@ -240,6 +240,16 @@ def test_a_classifier_of_other_weights_is_not_used(run: contig.Run, tmp_path: Pa
     assert not (copy / FILE).exists()
 
 
+def test_a_run_in_training_is_refused(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:
+    copy = tmp_path / "run"
+    shutil.copytree(run.path, copy)
+    (copy / "metrics.json").unlink()
+    opened = contig.Run.open(copy)
+    for events in (None, later):
+        with pytest.raises(RunError, match="still in training"):
+            opened.classify(events, **COLUMNS, show=False)
+
+
 def test_a_heuristic_classifies_without_embeddings(log: pa.Table, tmp_path: Path) -> None:
     run = contig.fit(log.slice(0, CUT), "popularity", out=tmp_path / "run", **COLUMNS, show=False)
     found = run.classify(show=False)

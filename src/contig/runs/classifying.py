@@ -81,6 +81,7 @@ def classify_new(
     run: Run, events: Any, reading: ReadOptions, *, label_delay: float | None, show: bool | None
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
+    _require_finished(run)
     columns, place = read_new_events(events, reading, run.features, with_labels=True)
     _check_label_values(columns, place)
     checked_times(run.stream, columns.t, place)  # before a classifier is fitted, which may take minutes
@@ -172,15 +173,19 @@ def _known(rows: Ints, label: Ints) -> Ints:
 
 def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
     """Return the labels that a classifier learns from."""
+    _require_finished(run)
+    stream = run.trained_stream
+    if run.split.final and stream.label is not None:
+        stream = replace(stream, label=np.maximum(stream.label, 0))  # unknown ones are in no part
+    return check_labels(stream, split)
+
+
+def _require_finished(run: Run) -> None:
     if not (run.folder.is_finished and run.folder.has("serving.pt")):
         raise RunError(
             f"{run.path} is still in training; it can classify events when the training is finished. "
             f"To continue it: contig resume {run.path}"
         )
-    stream = run.trained_stream
-    if run.split.final and stream.label is not None:
-        stream = replace(stream, label=np.maximum(stream.label, 0))  # unknown ones are in no part
-    return check_labels(stream, split)
 
 
 def _delay(given: float | None) -> float:
