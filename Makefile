@@ -16,7 +16,7 @@ SETTINGS := DEFAULT=1 MKL_CBWR=AVX2 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=defa
 NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs test_numerics.py)
 RUN_TESTS = $(BIN)/python -m pytest -n auto
 
-.PHONY: help setup test test-portable test-portable-fast test-lowest torture fuzz demo check format bench clean
+.PHONY: help setup test test-wheel docs test-portable test-portable-fast test-lowest torture fuzz demo check format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -55,6 +55,12 @@ test-portable-fast: setup  ## the same for the numeric tests under two settings
 test-lowest: setup  ## run the commands with the lowest versions that pyproject.toml allows
 	PYTHONPATH=tests $(BIN)/python -m support.lowest
 
+test-wheel: setup  ## build the wheel and try it without the extras
+	PYTHONPATH=tests $(BIN)/python -m support.wheel
+
+docs: setup  ## build the documentation in site/; warnings are errors
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/python -m mkdocs build --strict --quiet
+
 torture: setup  ## damage, kill and starve contig, thousands of times (SCALE=0.1 for a tenth)
 	PYTHONPATH=tests $(BIN)/python -m support.torture --scale $(or $(SCALE),1)
 
@@ -81,5 +87,5 @@ bench: setup  ## measure speed and memory, compared with other packages
 	$(BIN)/contig bench
 
 clean:  ## remove .venv, caches and build output
-	rm -rf $(VENV) .venv-lowest build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest build dist demo site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -44,6 +44,7 @@ ORDER = (
     "tasks",
     "runs",
     "training",
+    "estimators",
     "live",
     "serve",
     "experiments",

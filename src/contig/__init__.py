@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from contig.data.splits import Split, chronological_split
     from contig.data.synthetic import synthetic
     from contig.errors import ConfigError, ContigError, DataError, RunError
+    from contig.estimators import ContigClassifier, ContigRecommender
     from contig.history import History, Neighbors, TimeScale
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
@@ -56,7 +57,9 @@ _HOME = {
     "Callback": "training.callbacks",
     "Classification": "runs.answers",
     "ConfigError": "errors",
+    "ContigClassifier": "estimators",
     "ContigError": "errors",
+    "ContigRecommender": "estimators",
     "DataError": "errors",
     "DataShape": "models",
     "Dataset": "data.catalog",
@@ -109,7 +112,9 @@ __all__ = [
     "Callback",
     "Classification",
     "ConfigError",
+    "ContigClassifier",
     "ContigError",
+    "ContigRecommender",
     "DataError",
     "DataShape",
     "Dataset",

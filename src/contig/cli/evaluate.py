@@ -110,7 +110,7 @@ class EvaluateCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the task first, because it decides which options there are."""
-        for word, following in zip(args, [*args[1:], ""], strict=True):
+        for word, following in zip(args, [*args[1:], ""], strict=False):
             name, _, value = word.partition("=")
             if name == "--task":
                 self.requested = value or following
