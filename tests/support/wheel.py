@@ -27,8 +27,6 @@ SITE = Path(sysconfig.get_path("purelib"))
 COMMANDS = (
     ("--version",),
     ("--help",),
-    ("datasets",),
-    ("models", "contig"),
     ("recipes",),
     ("recipes", "pair/collegemsg"),
     ("inspect", "synthetic:300"),
