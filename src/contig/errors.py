@@ -46,6 +46,6 @@ def unknown(what: str, given: str, known: Iterable[str]) -> str:
     return f"Unknown {what} {given!r}.{hint} Known: {', '.join(names) or 'none'}."
 
 
-def close_names(given: str, known: Iterable[str]) -> list[str]:
+def close_names(given: str, known: Iterable[str], cutoff: float = 0.5) -> list[str]:
     """Return the known names that are most similar to the given one, best first."""
-    return difflib.get_close_matches(given, list(known), n=3, cutoff=0.5)
+    return difflib.get_close_matches(given, list(known), n=3, cutoff=cutoff)

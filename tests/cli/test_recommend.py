@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import datetime
 from math import exp
 from pathlib import Path
 
@@ -28,6 +29,7 @@ def test_recommend(run: Path) -> None:
     assert found["last_event"] == expected.last_event
     now, last = Answer("recommend", run, "--node", "n8", "--json").json, int(Run.open(run).stream.t[-1])
     assert (now["at"], now["last_event"]) == (last + 1, last)
+    assert datetime.fromisoformat(now["last_event_date"]).timestamp() == last
     answer = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "--k", 3)
     assert "rank node probability" in answer.words
     assert f"at {START + 500_000.5}, from the events up to {expected.last_event}" in answer.err
@@ -54,7 +56,10 @@ def test_times_before_the_first_event_are_noted(at: float | str, noted: bool, ru
 def test_heuristics_recommend_by_their_scores(here: Path) -> None:
     assert Answer("train", "synthetic:300", "--model", "edgebank", "--out", "run").code == 0
     assert "rank node score" in Answer("recommend", "run", "--node", "1").words
-    rows = Answer("recommend", "run", "--node", "1", "-k", 2, "--json").json["recommendations"]
+    found = Answer("recommend", "run", "--node", "1", "-k", 2, "--json").json
+    assert found["node"] == 1  # as in the events
+    assert "at_date" not in found  # their times are not dates
+    rows = found["recommendations"]
     assert {(row["score"], row["probability"]) for row in rows} <= {(0.0, None), (1.0, None)}
 
 

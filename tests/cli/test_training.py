@@ -14,6 +14,7 @@ from support.trained import TINY, without_costs
 
 from contig.data.readers import read_events
 from contig.runs.folder import RunFolder
+from contig.runs.run import Run
 from contig.training.fit import fit
 from contig.training.session import Session
 
@@ -229,3 +230,20 @@ def test_quiet_prints_the_result_alone(here: Path) -> None:
     assert "run: silent" in silent.out
     assert Answer("train", "nothing.csv", "--quiet").refusal  # errors are printed
     assert "note: " in Answer(*arguments, "--out", "again").err  # the next command is not quiet
+
+
+def test_the_default_folder_does_not_collide(here: Path) -> None:
+    for folder in ("synthetic-300-popularity-0", "synthetic-300-popularity-0-2"):
+        answer = Answer("train", "synthetic:300", "--model", "popularity", "--no-heuristics")
+        assert answer.code == 0, answer.err
+        assert f"run: runs/{folder}\n" in answer.out
+    answer = Answer("train", "synthetic:300", "--model", "popularity", "--no-heuristics", "--force")
+    assert "run: runs/synthetic-300-popularity-0\n" in answer.out
+
+
+def test_resume_takes_settings(here: Path) -> None:
+    assert Answer("train", "synthetic:300", "--epochs", 1, "--out", "run", *SET).code == 0
+    assert Answer("resume", "run", "--set", "epochs=2", "--set", "patience=9").code == 0
+    train = Run.open("run").config.train
+    assert (train.epochs, train.patience) == (2, 9)
+    assert "lr cannot change when a run is resumed" in Answer("resume", "run", "--set", "lr=1").refusal

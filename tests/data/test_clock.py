@@ -137,3 +137,10 @@ def test_a_date_is_rejected_if_the_times_are_not_dates() -> None:
     with pytest.raises(DataError, match=r"run from 5 to 2,000 and do not look like dates; use a number"):
         parse_time("2024-05-01", np.array([5, 2000]), "--at x")
     assert parse_time("1970-01-01T00:10", np.array([5, 2000]), "--at x") == 600
+
+
+def test_iso_dates_of_unix_times() -> None:
+    may = 1_714_521_600
+    assert TimeSpan.of(np.array([may])).iso(may + 5) == "2024-05-01T00:00:05+00:00"
+    assert TimeSpan.of(np.array([1000 * may])).iso(1000 * may + 500) == "2024-05-01T00:00:00.500000+00:00"
+    assert TimeSpan.of(np.array([5, 9])).iso(7) is None

@@ -101,3 +101,11 @@ def test_text_is_encoded_over_all_chunks() -> None:
         ids = TextIds.of(column)
         assert ids.labels.take(pa.array(ids.codes)).to_pylist() == ["b", "a", "c", "a", "b", "b"]
         assert sorted(ids.labels.to_pylist()) == ["a", "b", "c"]
+
+
+def test_a_mistyped_id_gets_suggestions() -> None:
+    stream = EventStream.from_arrays(["alice", "robert"], ["tea", "cake"], [1, 2])
+    with pytest.raises(DataError, match=r"Node 'alcie' is not in this stream.* Did you mean 'alice'\?"):
+        stream.ids.find("alcie")
+    with pytest.raises(DataError, match=r"its ids look like 'alice', 'robert', 'cake'\.$"):
+        stream.ids.find("zed")

@@ -11,7 +11,7 @@ from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
-from contig.cli.nodes import At, Node, SideOption, note_time, parse_side, parse_time
+from contig.cli.nodes import At, Node, SideOption, note_time, parse_side, parse_time, times_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,8 @@ def nearest(
             outputs.write_table(out, _table(found))
     elif json:
         rows = [one._asdict() for one in found]
-        console.print_json({"node": node, "at": found.at, "last_event": found.last_event, "nearest": rows})
+        times = times_json(opened.stream, at=found.at, last_event=found.last_event)
+        console.print_json({"node": node, **times, "nearest": rows})
     else:
         _print(found)
 

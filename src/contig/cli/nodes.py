@@ -78,6 +78,15 @@ def parse_time(option: str, given: str | None, stream: EventStream) -> float | N
     return None if given is None else clock.parse_time(given, stream.t, f"{option} {given}")
 
 
+def times_json(stream: EventStream, **times: float | None) -> dict[str, float | str | None]:
+    """Return times for JSON: as in the events and, if they are Unix times, also as ISO dates."""
+    from contig.data.clock import TimeSpan
+
+    span = TimeSpan.of(stream.t)
+    dates = {f"{name}_date": span.iso(t) for name, t in times.items() if t is not None}
+    return {**times, **{name: date for name, date in dates.items() if date is not None}}
+
+
 def note_if_nothing_happened(option: str, given: str | None, time: float | None, stream: EventStream) -> None:
     """Say why the answer for such an early time is empty."""
     if time is not None and time <= stream.t[0]:

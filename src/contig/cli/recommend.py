@@ -11,7 +11,7 @@ from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
-from contig.cli.nodes import At, note_time, parse_side, parse_time, read_ids
+from contig.cli.nodes import At, note_time, parse_side, parse_time, read_ids, times_json
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def recommend(
             outputs.write_table(out, _list_table(lists))
     elif json:
         rows = [one._asdict() for one in lists[0]]
-        about = {"node": node, "at": lists[0].at, "last_event": lists[0].last_event}
+        found = lists[0]
+        about = {"node": found.node, **times_json(opened.stream, at=found.at, last_event=found.last_event)}
         console.print_json({**about, "cold_start": lists[0].cold_start, "recommendations": rows})
     elif lists[0]:
         _print_list(lists[0])

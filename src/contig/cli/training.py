@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,7 +77,10 @@ def train(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", metavar="FOLDER", show_default="runs/DATA-MODEL-SEED", help="The folder of the run."
+            "--out",
+            metavar="FOLDER",
+            show_default="runs/DATA-MODEL-SEED, numbered if it holds a run",
+            help="The folder of the run.",
         ),
     ] = None,
     epochs: Epochs = None,
@@ -98,7 +102,9 @@ def train(
     heuristics: Heuristics = True,
     device: Device = "auto",
     track: Track = "",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a run that FOLDER holds.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", "--force", help="Replace a run that FOLDER holds.")
+    ] = False,
     *,
     reading: ReadOptions,
     json: Json = False,
@@ -116,7 +122,9 @@ def train(
     from contig.runs.folder import RunFolder
 
     options = RunConfig.of(model, chosen).train
-    folder = out or Path("runs") / f"{_stem(file)}-{model_class(model).name}-{options.seed}"
+    usual = Path("runs") / f"{_stem(file)}-{model_class(model).name}-{options.seed}"
+    shared = overwrite or not ranks().alone  # processes that train together must use one folder
+    folder = out or (usual if shared else _free(usual))
     if not overwrite and ranks().first and not restarted():
         RunFolder(folder).must_be_free()
     stream = data.read_stream(file, reading)
@@ -141,11 +149,16 @@ def train(
     epilog=console.examples(
         ("contig resume runs/wikipedia-contig-0", "an interrupted run"),
         ("contig resume runs/wikipedia-contig-0 --epochs 80", "or train for longer"),
+        ("contig resume runs/a --set patience=10", "with more patience"),
     ),
 )
 def resume(
     run: Folder,
     epochs: Epochs = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="epochs, patience or checkpoint_seconds."),
+    ] = None,
     device: Device = "auto",
     track: Track = "",
     heuristics: Heuristics = True,
@@ -155,9 +168,10 @@ def resume(
 
     On a CPU the result is bit-identical to that of an uninterrupted run.
     """
+    from contig.options import parse_settings
     from contig.training.fit import resume
 
-    more: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    more: dict[str, Any] = parse_settings(settings or []) | ({} if epochs is None else {"epochs": epochs})
     with resumable(run):
         finished = resume(run, device=device, track=track, **more)
     _print_result(finished, heuristics, json)
@@ -185,6 +199,14 @@ def _with_recipe(
     chosen = {**(recipe.settings if recipe else {}), **parse_settings(settings)}
     chosen |= {name: value for name, value in given.items() if value is not None}
     return file, model or (recipe.model if recipe else DEFAULT_MODEL), chosen, reading
+
+
+def _free(usual: Path) -> Path:
+    """Return the folder, or the first with a number that holds no run: ``mooc-contig-0-2``."""
+    from contig.runs.folder import RunFolder
+
+    numbered = (usual.with_name(f"{usual.name}-{number}") for number in itertools.count(2))
+    return next(one for one in itertools.chain([usual], numbered) if not RunFolder(one).has("config.json"))
 
 
 def _stem(file: str) -> str:

@@ -65,6 +65,12 @@ class TimeSpan:
             return f"{t:,.10g}" if isinstance(t, float) else f"{t:,}"
         return f"{EPOCH + timedelta(seconds=t / self.per_second):%Y-%m-%d}"
 
+    def iso(self, t: Number) -> str | None:
+        """Return a time as an ISO date with a time zone, or None if the times are not dates."""
+        if self.unix is None:
+            return None
+        return (EPOCH + timedelta(seconds=t / self.per_second)).isoformat()
+
 
 def _clock(first: Number, last: Number) -> Clock | None:
     """Take times between 1985 and 5138 in one of these units as dates; the ranges do not overlap."""

@@ -13,7 +13,9 @@ import importlib.util
 import logging
 import os
 import re
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contig")
 
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+RETRY_AFTER = 3600.0  # seconds until a download that failed is tried again, where there is a copy
 FOLDER_ADVICE = "or into a folder named by data_dir or CONTIG_DATA."
 
 
@@ -254,12 +257,18 @@ def _fetch(
     dataset: Dataset, data_dir: str | os.PathLike[str] | None, download: bool, features: bool
 ) -> EventStream:
     reason = "it is not downloaded automatically" if dataset.url is None else "downloading is off"
-    if dataset.url is not None and download:
-        try:
-            return _with_verification(dataset, _download(dataset, dataset.url, features))
-        except downloads.Unreachable as error:
-            reason = f"it could not be downloaded ({error})"
     bundled = _bundled_collegemsg() if dataset.name == "collegemsg" else None
+    if dataset.url is not None and download:
+        failed = cache_folder() / "partial" / f"{dataset.name}.unreachable"
+        if bundled is not None and _is_recent(failed):
+            reason = f"it could not be downloaded a moment ago (remove {failed} to try again)"
+        else:
+            try:
+                return _with_verification(dataset, _download(dataset, dataset.url, features))
+            except downloads.Unreachable as error:
+                reason = f"it could not be downloaded ({error})"
+                with suppress(OSError):
+                    failed.touch()
     if bundled is not None:
         return _with_warning(
             _read_bundled(bundled, dataset),
@@ -267,6 +276,14 @@ def _fetch(
             "rounded down to the minute.",
         )
     raise DataError(_how_to_provide(dataset, reason, _folders(data_dir)))
+
+
+def _is_recent(marker: Path) -> bool:
+    """Return whether a download failed so recently that another attempt would only take time."""
+    try:
+        return time.time() - marker.stat().st_mtime < RETRY_AFTER
+    except OSError:
+        return False
 
 
 def _how_to_provide(dataset: Dataset, reason: str, folders: Sequence[Path]) -> str:

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contig.data.columns import Array, frozen
-from contig.errors import DataError, UnknownNodeError
+from contig.errors import DataError, UnknownNodeError, close_names
 
 Ints = NDArray[np.int64]
 Side = Literal["src", "dst"]
+SEARCHED = 20_000  # ids among which a mistyped one is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +63,16 @@ class NodeIds:
             where = f" on the {side} side" if side and self.bipartite else ""
             raise UnknownNodeError(
                 f"Node {label!r} is not in this stream{where}; its ids look like {example}."
+                f"{self._suggestion(label)}"
             )
         return next(iter(found.values()))
+
+    def _suggestion(self, label: int | str) -> str:
+        """Return a question after text ids that may be meant instead of an unknown one."""
+        if self.labels.dtype.kind == "i":
+            return ""
+        near = close_names(str(label), self.labels[:SEARCHED].tolist(), cutoff=0.75)
+        return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
     def has(self, label: int | str) -> bool:
         """Return whether the stream has a node with this id, on either side."""

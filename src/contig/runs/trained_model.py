@@ -243,7 +243,7 @@ class TrainedModel:
         return [
             RecommendationList(
                 next(found) if warm else recommender.counted(popular[popular != row][:k]),
-                node=name,
+                node=name if row < 0 else self.stream.ids.labels[row].item(),  # 7, not '7'
                 at=at,
                 last_event=last,
                 cold_start=not warm,
