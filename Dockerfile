@@ -15,8 +15,8 @@ COPY --from=build /dist /dist
 RUN pip install --no-cache-dir -c /tmp/constraints.txt --index-url https://download.pytorch.org/whl/cpu torch==2.13.0 \
     && pip install --no-cache-dir -c /tmp/constraints.txt /dist/*.whl \
     && rm -rf /dist /tmp/constraints.txt \
-    && useradd --create-home contig
-USER contig
+    && useradd --create-home --uid 1000 contig
+USER 1000
 WORKDIR /work
 ENTRYPOINT ["contig"]
 CMD ["--help"]

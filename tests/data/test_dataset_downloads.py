@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -183,7 +184,23 @@ def test_the_sample_is_used_without_a_network(
     assert (stream.t % 60 == 0).all()
     assert "404" in caplog.text
     assert "minute" in stream.notices[-1]
-    assert files_in(own_cache) == set()
+    assert files_in(own_cache) == {"partial/collegemsg.unreachable"}
+
+
+def test_a_second_call_does_not_try_the_network_again(
+    sample_installed: None, site: Site, tiny, own_cache: Path
+) -> None:
+    tiny("collegemsg", SNAP, 4, 5)
+    published = dict(site.files)
+    site.files.clear()
+    assert "404" in load_dataset("collegemsg").notices[-1]
+    site.files.update(published)
+    asked = len(site.requests)
+    assert "a moment ago" in load_dataset("collegemsg").notices[-1]
+    assert len(site.requests) == asked
+    (marker,) = own_cache.glob("partial/*.unreachable")
+    os.utime(marker, (0, 0))  # long ago
+    assert len(load_dataset("collegemsg")) == 4
 
 
 def test_the_sample_is_the_last_choice(sample_installed: None, site: Site, tiny) -> None:

@@ -258,15 +258,15 @@ def _fetch(
 ) -> EventStream:
     reason = "it is not downloaded automatically" if dataset.url is None else "downloading is off"
     bundled = _bundled_collegemsg() if dataset.name == "collegemsg" else None
-    if dataset.url is not None and download:
-        failed = cache_folder() / "partial" / f"{dataset.name}.unreachable"
-        if bundled is not None and _is_recent(failed):
-            reason = f"it could not be downloaded a moment ago (remove {failed} to try again)"
-        else:
-            try:
-                return _with_verification(dataset, _download(dataset, dataset.url, features))
-            except downloads.Unreachable as error:
-                reason = f"it could not be downloaded ({error})"
+    failed = cache_folder() / "partial" / f"{dataset.name}.unreachable"
+    if bundled is not None and download and _is_recent(failed):
+        reason = f"it could not be downloaded a moment ago (remove {failed} to try again)"
+    elif dataset.url is not None and download:
+        try:
+            return _with_verification(dataset, _download(dataset, dataset.url, features))
+        except downloads.Unreachable as error:
+            reason = f"it could not be downloaded ({error})"
+            if bundled is not None:
                 with suppress(OSError):
                     failed.touch()
     if bundled is not None:
