@@ -285,3 +285,47 @@ def test_help_has_examples(command: str) -> None:
     answer = Answer(command, "--help")
     assert answer.code == 0
     assert answer.out.count(f"contig {command}") >= 2
+
+
+# --- tasks ---------------------------------------------------------------------------------------------
+
+
+def test_compare_by_a_task_and_its_options(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Means over the seeds of what the library measures, in the table, in JSON and as LaTeX."""
+    run_inline(monkeypatch, lambda work, device: work.run("cpu"))
+    command = ["compare", "synthetic:300", "--models", "jodie", "--seeds", 2, "--out", "kept", "--epochs", 1]
+    command += ["--device", "cpu", "--set", "dim=6", "--task", "recommend", "--candidates", 4]
+    answer = Answer(*command, "--latex", "table.tex")
+    assert answer.code == 0, answer.err
+    folders = sorted((here / "kept" / "runs").glob("*jodie*/"))
+    found = [Run.open(one).evaluate("recommend", candidates=4, show=False).result for one in folders]
+    values = [100 * one.transductive.mrr for one in found]
+    cell = f"{mean(values):.2f} ± {stdev(values):.2f}"
+    assert f"transductive jodie {cell}" in answer.words
+    assert "transductive recency" in answer.words
+    assert "mean ± standard deviation over seeds (1, 2)" in answer.words
+    in_latex = cell.replace("±", r"$\pm$")
+    assert f"transductive: jodie & {in_latex} & " in (here / "table.tex").read_text()
+    assert f"transductive  jodie  {cell}".split() == next(
+        line.split()[:5]
+        for line in (here / "kept/compare.txt").read_text().splitlines()
+        if line.split()[:2] == ["transductive", "jodie"]
+    )
+    (content,) = json.loads(Answer(*command, "--json").out)
+    assert content["evaluation"]["task"] == "recommend, candidates=4"
+    assert content["evaluation"]["results"]["jodie"] == [one.as_dict() for one in found]
+
+
+def test_heuristics_take_no_part_in_a_task_that_needs_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = run_inline(monkeypatch, lambda work, device: "no luck")
+    answer = Answer("compare", "synthetic:300", "--models", "tgn", "--task", "classify", "--seeds", 1)
+    assert [job.recipe.model for job in started if isinstance(job, Job)] == ["tgn"], answer.err
+
+
+def test_compare_with_a_split(trained: list[Job]) -> None:
+    answer = Answer("compare", "synthetic:300", "--models", "tgn", "--seeds", 1, "--split", "0.5,0.25")
+    assert answer.code == 0, answer.err
+    assert {job.recipe.settings["split"] for job in trained} == {"0.5,0.25"}
+    refused = Answer("compare", "synthetic:300", "--set", "final=true", "--epochs", 1)
+    assert refused.code == 2
+    assert "leaves no events on which models could be compared" in refused.err

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
-from support.commands import Answer
+from pyarrow import csv, feather
+from support.commands import START, Answer
 from support.sharing import ShareTask
 from support.trained import TINY
 
 from contig import registry
-from contig.cli import results
+from contig.cli import tables
+from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
 from contig.runs.run import Run
 from contig.tasks import ResultTable, label_decoding, read_evaluation
@@ -24,6 +30,7 @@ from contig.training.fit import fit
 
 pytestmark = pytest.mark.usefixtures("fast_training")
 
+READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
 SETS = ("0-20%", "20-40%", "40-60%", "60-80%", "80-100%")
 
 
@@ -142,7 +149,7 @@ def test_recommend_table(labeled: Path) -> None:
 
 def test_intervals_table(labeled: Path) -> None:
     found = Run.open(labeled).evaluate("intervals").result
-    answer = Answer("evaluate", labeled, "--task", "intervals")
+    answer = Answer("evaluate", labeled, "--task", "intervals", "--no-heuristics")
     assert "Test, % up to AP AUC events new AP new AUC new" in answer.words
     for name, span in found.intervals.items():
         seen = found.transductive[name]
@@ -184,7 +191,7 @@ def test_missing_values_are_dashes() -> None:
 
 
 def test_names_are_on_the_left_and_never_markup() -> None:
-    table = results.rich_table(ResultTable(("a", "b", "c"), (("[red]x[/red]", "y", "1"),), names=2))
+    table = tables.rich_table(ResultTable(("a", "b", "c"), (("[red]x[/red]", "y", "1"),), names=2))
     assert [column.justify for column in table.columns] == ["left", "left", "right"]
     assert list(table.columns[0].cells) == [r"\[red]x\[/red]"]
 
@@ -210,6 +217,101 @@ def test_evaluate_refuses(options: list[str], message: str, heuristic: Path) -> 
     answer = Answer("evaluate", heuristic, *options)
     assert message in answer.refusal
     assert answer.out == ""
+
+
+# --- later events --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def later(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Visits after those of ``run``, some of a person it does not know."""
+    path = tmp_path_factory.mktemp("later") / "later.csv"
+    times = range(START + 11 * 86_400, START + 11 * 86_400 + 40)
+    people = [f"n{n % 9 if n % 5 else 'ew'}" for n in range(40)]
+    lines = [f"{person},n{7 + n % 8},{t}" for n, (person, t) in enumerate(zip(people, times, strict=True))]
+    path.write_text("who,page,when\n" + "\n".join(lines) + "\n")
+    return path
+
+
+READING = ["--src", "who", "--dst", "page", "--time", "when"]
+
+
+@pytest.mark.parametrize("name", ["p.csv", "deep/p.parquet", "p.arrow", "p.json"])
+def test_predictions_of_later_events(name: str, run: Path, later: Path, here: Path) -> None:
+    expected = Run.open(run).evaluate_each(data=later, reading=ReadOptions(src="who", dst="page", t="when"))
+    answer = Answer("evaluate", run, "--data", later, *READING, "--out", name, "--json", "--no-compare")
+    assert answer.json == expected.evaluation.as_dict()
+    assert answer.json["data"]["origin"] == str(later)
+    assert answer.json["transductive"]["events"] == 40
+    assert answer.json["inductive"]["events"] == 8
+    assert f"wrote {name} (40 predictions)" in answer.err
+    if name == "p.json":
+        rows = json.loads((here / name).read_text())["predictions"]
+        assert read_evaluation(here / name) == expected.evaluation
+    else:
+        rows = READERS[Path(name).suffix](name).to_pylist()
+    for row, line in zip(rows, later.read_text().splitlines()[1:], strict=True):
+        assert f"{row['src']},{row['dst']},{row['t']}" == line
+        assert row["new_node"] == (row["src"] == "new")
+        assert row["probability"] == pytest.approx(1 / (1 + math.exp(-row["score"])), rel=1e-6)
+    found = [row["score"] for row in rows]
+    np.testing.assert_allclose(found, expected.predictions["score"], rtol=1e-6)
+
+
+def test_the_predictions_of_each_task(labeled: Path, here: Path) -> None:
+    """Their means are the metrics of the result."""
+    tasks = {"recommend": [], "intervals": [], "classify": ["--seeds", 2]}
+    tables = {}
+    for task, options in tasks.items():
+        answer = Answer(
+            "evaluate", labeled, "--task", task, *options, "--no-heuristics", "--out", "p.parquet", "--json"
+        )
+        tables[task] = pq.read_table("p.parquet").to_pandas(), answer.json
+    ranks, found = tables["recommend"]
+    assert (1 / ranks["rank"]).mean() == pytest.approx(found["transductive"]["mrr"], rel=1e-5)
+    scores, found = tables["intervals"]
+    last = scores[scores["interval"] > found["intervals"]["60-80%"][1]]
+    assert len(last) == found["transductive"]["80-100%"]["events"]
+    labels, found = tables["classify"]
+    assert labels["label"].sum() == found["labels"]["test"]["positives"]
+    assert labels["probability"].between(0, 1).all()
+
+
+def test_a_table_for_latex(labeled: Path, here: Path) -> None:
+    answer = Answer("evaluate", labeled, "--task", "recommend", "--latex", "tables/r.tex")
+    text = (here / "tables" / "r.tex").read_text()
+    found = Run.open(labeled).evaluate("recommend", show=False).result.transductive
+    assert f"transductive: contig & {100 * found.mrr:.2f} & " in text
+    assert "transductive: recency & " in text
+    assert "\\begin{tabular}{lrrrrrr}" in text
+    assert "model & MRR & R@5" in text
+    assert "% ties: " in text
+    assert "wrote tables/r.tex" in answer.err
+
+
+def test_heuristics_are_tested_by_intervals_too(labeled: Path) -> None:
+    words = Answer("evaluate", labeled, "--task", "intervals").words
+    assert "0-20%, contig" in words
+    assert "80-100%, recency" in words
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--src", "who"], "src is an option for reading a file; name the file with --data"),
+        (["--data", "none.csv"], "none.csv"),
+        (["--data", "early.csv"], "Only events after those of the run can be evaluated"),
+        (["--out", "x.txt"], "Unknown file format '.txt'"),
+        (["--latex", "folder"], "folder"),
+    ],
+)
+def test_refused_files(options: list[str], message: str, run: Path, here: Path) -> None:
+    (here / "early.csv").write_text("src,dst,t\nn1,n9,5\n")
+    (here / "folder").mkdir()
+    answer = Answer("evaluate", run, *options)
+    assert answer.code == 2
+    assert message in answer.err
+    assert {path.name for path in here.iterdir()} == {"early.csv", "folder"}
 
 
 # --- tasks of other packages ---------------------------------------------------------------------------

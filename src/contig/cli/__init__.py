@@ -33,6 +33,7 @@ from contig.cli import (
     recipes,
     recommend,
     refit,
+    repeat,
     reproduce,
     score,
     send,
@@ -129,6 +130,7 @@ app.add_typer(serve.app)
 app.add_typer(send.app)
 app.add_typer(models.app)
 app.add_typer(recipes.app)
+app.add_typer(repeat.app)
 app.add_typer(compare.app)
 app.add_typer(bench.app)
 app.add_typer(reproduce.app)

@@ -2,201 +2,120 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.main import get_command
 
-from contig.cli import console, outputs, results
-from contig.cli.commands import Command, readable
-from contig.cli.data import Json
+from contig.cli import console, latex, outputs, results
+from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder, Heuristics, open_run
-from contig.errors import ContigError
+from contig.cli.task_options import TaskCommand, chosen_task
+from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError
 
 if TYPE_CHECKING:
-    from contig.tasks import Task
+    from contig.runs.evaluation_periods import EvaluationPeriod, EventEvaluation
+    from contig.runs.run import Run
 
 app = typer.Typer()
 
-TASK_OPTIONS = "contig.task_options"  # where the context keeps them
-LONGEST_METAVAR = 24  # a longer list of choices would be broken within a word; the help text names them too
+FORMATS = (".json", *outputs.TABLES)
 
-
-@dataclass
-class TaskOption:
-    """An option of one or more tasks, as the command line shows it."""
-
-    name: str
-    help: str
-    default: Any
-    metavar: str
-    tasks: list[str]
-
-    @property
-    def parameter(self) -> inspect.Parameter:
-        """The option as a parameter of a command."""
-        option = typer.Option(
-            f"--{self.name.replace('_', '-')}",
-            metavar=self.metavar,
-            show_default=False if self.default is None else str(self.default),
-            help=f"{self.help[0].upper()}{self.help[1:]} ({', '.join(self.tasks)}).",
-            rich_help_panel="Task options",
-        )
-        annotation = Annotated[str | None, option]
-        return inspect.Parameter(
-            self.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
-        )
-
-
-def task_options(tasks: Iterable[type[Task[Any, Any]]]) -> list[TaskOption]:
-    """Collect the options of tasks; an option that several tasks have appears once."""
-    from contig.options import describe
-
-    found: dict[str, TaskOption] = {}
-    for task in tasks:
-        for one in describe(task.options()):
-            new = TaskOption(one.name, one.help, one.default, _metavar(one.type), [])
-            found.setdefault(new.name, new).tasks.append(task.name)
-    return list(found.values())
-
-
-def _metavar(kind: str) -> str:
-    """Return the placeholder of an option's value: its choices, or a word for its type."""
-    if kind.startswith("int"):
-        return "N"
-    choices = [part for part in kind.split(" | ") if part != "None"]
-    listed = "|".join(choices)
-    return listed if len(choices) > 1 and len(listed) <= LONGEST_METAVAR else "VALUE"
-
-
-def known_tasks() -> list[type[Task[Any, Any]]]:
-    """Load every task; one whose package is broken is left out with a notice."""
-    from contig.tasks import task_class, task_names
-
-    found = []
-    for name in task_names():
-        try:
-            found.append(task_class(name))
-        except ContigError as error:
-            console.notice(str(error))
-    return found
-
-
-class EvaluateCommand(Command):
-    """A command with the options of every task, which are loaded only when this command is used."""
-
-    requested = ""  # the task that the command line names
-
-    @cached_property
-    def tasks(self) -> list[type[Task[Any, Any]]]:
-        own = self._task_by_path()
-        return [*known_tasks(), *([own] if own else [])]
-
-    def _task_by_path(self) -> type[Task[Any, Any]] | None:
-        """Return the task given as ``package.module:Class``; one that cannot be loaded is reported later."""
-        from contig.tasks import task_class
-
-        if ":" not in self.requested:
-            return None
-        try:
-            return task_class(self.requested)
-        except ContigError:
-            return None
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the task first, because it decides which options there are."""
-        for word, following in zip(args, [*args[1:], ""], strict=False):
-            name, _, value = word.partition("=")
-            if name == "--task":
-                self.requested = value or following
-        return super().parse_args(ctx, args)
-
-    @cached_property
-    def task_params(self) -> list[Any]:
-        """The options of the tasks, made by Typer from the signature of a function that has them."""
-
-        def command(**given: str | None) -> None: ...
-
-        parameters = [option.parameter for option in task_options(self.tasks)]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {one.name: one.annotation for one in parameters}
-        holder = typer.Typer(add_completion=False)
-        holder.command()(command)
-        return readable(list(get_command(holder).params))
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        params: list[Any] = list(super().get_params(ctx))
-        *own, help_option = params
-        for param in own:
-            if param.name == "task":
-                param.help = "; ".join(f"{task.name}: {task.summary}" for task in self.tasks)
-        return [*own, *self.task_params, help_option]
-
-    def invoke(self, ctx: Any) -> Any:
-        given = {param.name: ctx.params.pop(param.name) for param in self.task_params}
-        ctx.meta[TASK_OPTIONS] = {name: value for name, value in given.items() if value is not None}
-        return super().invoke(ctx)
+TaskName = Annotated[str, typer.Option("--task", metavar="TASK", help="What to measure.")]
+Data = Annotated[
+    str | None,
+    typer.Option(
+        "--data",
+        metavar="FILE",
+        show_default="the test events of the run",
+        help="Later events to evaluate instead; new nodes are allowed.",
+    ),
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size", metavar="N", min=1, show_default="as in training", help="Events scored at once."
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write a prediction for each event (.csv, .parquet, .arrow), or the result with them (.json).",
+    ),
+]
 
 
 @app.command(
-    cls=EvaluateCommand,
+    cls=TaskCommand,
     epilog=console.examples(
         ("contig evaluate runs/first", "as after training"),
         ("contig evaluate runs/first --negatives historical", "harder negatives"),
         ("contig evaluate runs/first --task recommend", "rank destinations"),
         ("contig evaluate runs/first --task recommend --as-of batch", "much faster"),
         ("contig evaluate runs/first --task classify", "predict labels"),
+        ("contig evaluate runs/first --data june.csv --out p.csv", "later events"),
         ("contig evaluate runs/first --no-heuristics --json", "for programs"),
     ),
 )
+@reads_events
 def evaluate(
     ctx: typer.Context,
     run: Folder,
-    task: Annotated[
-        str,
-        typer.Option("--task", metavar="TASK", help="What to measure."),
-    ] = "link",
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size",
-            metavar="N",
-            min=1,
-            show_default="as in training",
-            help="Events scored at once.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.json", help="Also write the result to this file.")
-    ] = None,
+    task: TaskName = "link",
+    data: Data = None,
+    batch_size: BatchSize = None,
+    out: Out = None,
+    latex_file: latex.LatexFile = None,
     heuristics: Heuristics = True,
     device: Device = "auto",
+    *,
+    reading: ReadOptions,
     json: Json = False,
 ) -> None:
-    """Evaluate a trained run on its test events.
+    """Evaluate a trained run on its test events, or on later ones.
 
-    AP and AUC are means over batches, as in published tables; "all" is over all events at once.
+    AP and AUC are means over batches, as in published tables; "all" is over all events at once. Later events
+    are scored batch by batch and observed, as a test period is; the run does not change.
     """
-    outputs.check_file("--out", out)
-
-    from contig.tasks import task_class
-
-    chosen = task_class(task).of(**ctx.meta[TASK_OPTIONS])
+    outputs.check_file("--out", out, *FORMATS)
+    outputs.check_file("--latex", latex_file)
+    chosen = chosen_task(ctx, task)
     trained = open_run(run, device)
-    evaluation = trained.evaluate(chosen, batch_size=batch_size)
-    others = results.measure_heuristics(trained, chosen, heuristics, batch_size)
+    period = _period(trained, data, reading)
+    measured = trained.evaluate_each(chosen, data=period, batch_size=batch_size)
+    evaluation = measured.evaluation
+    others = results.measure_heuristics(trained, chosen, heuristics, batch_size, period)
     lost = results.losses(trained, type(chosen), evaluation, others)
     if json:  # before it is written, so that a full disk does not lose it
         console.print_json({**evaluation.as_dict(), **results.heuristics_json(others, lost)})
     else:
         results.print_evaluation(chosen, evaluation, others, lost)
     if out is not None:
-        from contig.files import write_json
+        _write(measured, out)
+    if latex_file is not None:
+        table = results.evaluation_table(chosen, evaluation, others)
+        latex.write(latex_file, {f"{evaluation.facts.data.origin}, {chosen.name}": table})
 
-        with outputs.writing(out):
-            write_json(out, evaluation.as_dict())
+
+def _period(run: Run, data: str | None, reading: ReadOptions) -> EvaluationPeriod:
+    """Return what to evaluate; options of reading need a file."""
+    given = reading.as_dict()
+    if data is None and given:
+        raise ConfigError(f"{next(iter(given))} is an option for reading a file; name the file with --data.")
+    with console.status("reading the events" if data is None else f"reading {data}"):
+        return run.evaluation_period(data, reading)
+
+
+def _write(measured: EventEvaluation, path: Path) -> None:
+    """Write the predictions as a table, or together with the result as JSON."""
+    from contig.files import write_json
+
+    table = measured.table()
+    with outputs.writing(path, f"{len(table):,} predictions"):
+        if path.suffix == ".json":
+            write_json(path, {**measured.evaluation.as_dict(), "predictions": table.to_pylist()})
+        else:
+            outputs.write_table(path, table)

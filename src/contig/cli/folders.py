@@ -20,7 +20,9 @@ Device = Annotated[
 Heuristics = Annotated[
     bool,
     typer.Option(
-        "--heuristics/--no-heuristics", help="Also test heuristic baselines, and say where the model loses."
+        "--heuristics/--no-heuristics",
+        "--compare/--no-compare",
+        help="Also test heuristic baselines, and say where the model loses.",
     ),
 ]
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from contig.cli import console, tables
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
+    from contig.runs.evaluation_periods import EvaluationPeriod
     from contig.runs.run import Run
     from contig.tasks import Evaluation, ResultTable, Task
     from contig.tasks.baselines import Loss
@@ -26,13 +25,20 @@ def print_evaluation(
     from contig.models import model_label
 
     facts, protocol = evaluation.facts, evaluation.result.protocol
-    measured = (evaluation, *heuristics.values())
-    table = task.table({model_label(one.facts.model): one.result for one in measured})
-    tables.show(rich_table(table))
+    table = evaluation_table(task, evaluation, heuristics)
+    tables.show(tables.rich_table(table))
     print_notes((*table.notes, f"batch size {facts.batch_size:,}, holdout {protocol.holdout}"))
     if protocol.split != DEFAULT_DESCRIPTION:
         print_notes((f"split: {protocol.split}",))
     print_losses(model_label(facts.model), lost)
+
+
+def evaluation_table(task: Task[Any, R], evaluation: Evaluation[R], heuristics: Evaluations) -> ResultTable:
+    """Return the table of a task's results: a model's, and those of heuristics."""
+    from contig.models import model_label
+
+    measured = (evaluation, *heuristics.values())
+    return task.table({model_label(one.facts.model): one.result for one in measured})
 
 
 def print_notes(notes: Sequence[str]) -> None:
@@ -48,13 +54,17 @@ def print_losses(model: str, lost: Sequence[Loss]) -> None:
 
 
 def measure_heuristics(
-    run: Run, task: Task[Any, Any], wanted: bool, batch_size: int | None = None
+    run: Run,
+    task: Task[Any, Any],
+    wanted: bool,
+    batch_size: int | None = None,
+    period: EvaluationPeriod | None = None,
 ) -> Evaluations:
     """Measure heuristics next to a learned model, where the task can measure them."""
-    if not (wanted and task.headline and run.model.learns):
+    if not (wanted and task.scores_heuristics() and run.model.learns):
         return {}
     with console.status("testing heuristics"):
-        return run.evaluate_heuristics(task, batch_size=batch_size, show=False)
+        return run.evaluate_heuristics(task, data=period, batch_size=batch_size, show=False)
 
 
 def losses(
@@ -75,14 +85,3 @@ def heuristics_json(heuristics: Evaluations, lost: Sequence[Loss]) -> dict[str, 
         "heuristics": {name: one.as_dict() for name, one in heuristics.items()},
         "loses_to": [loss.as_dict() for loss in lost],
     }
-
-
-def rich_table(table: ResultTable) -> Table:
-    """Render a table for the terminal."""
-    first, *others = table.headings
-    rendered = console.new_table(first, *others)
-    for column in rendered.columns[: table.names]:
-        column.justify = "left"
-    for row in table.rows:
-        rendered.add_row(*map(console.plain, row))
-    return rendered

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from contig.experiments.evaluations import EvaluatedRow
     from contig.experiments.jobs import Failure
     from contig.experiments.rows import Row, Spread
+    from contig.tasks import ResultTable
 
 
 def _percent(share: float) -> str:
@@ -169,7 +170,26 @@ def comparison_text(comparison: Comparison) -> str:
     """Return a comparison as plain text: title, table, notes and failures."""
     table = as_text(comparison_table(comparison.rows))
     lines = [f"  {line}\n" for line in (*comparison.notes(), *failures(comparison.rows))]
-    return "".join([f"{comparison.title}\n", table, *lines])
+    return "".join([f"{comparison.title}\n", table, *lines, *_task_text(comparison)])
+
+
+def _task_text(comparison: Comparison) -> list[str]:
+    """Return the table of the task that was evaluated in addition, with its notes."""
+    table = comparison.task_table()
+    if table is None:
+        return []
+    return ["\n", as_text(rich_table(table)), *(f"  {note}\n" for note in table.notes)]
+
+
+def rich_table(table: ResultTable) -> Table:
+    """Render a table of results for the terminal."""
+    first, *others = table.headings
+    rendered = console.new_table(first, *others)
+    for column in rendered.columns[: table.names]:
+        column.justify = "left"
+    for row in table.rows:
+        rendered.add_row(*map(console.plain, row))
+    return rendered
 
 
 def show_comparison(comparison: Comparison) -> None:

@@ -248,7 +248,7 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
 
     tested = (metrics, *others.values())
     table = LinkTask.table({model_label(one.facts.model): one.result for one in tested})
-    tables.show(results.rich_table(table))
+    tables.show(tables.rich_table(table))
     results.print_notes(table.notes)
     results.print_losses(model_label(metrics.facts.model), lost)
     speed = metrics.events_per_second

@@ -6,18 +6,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contig import markup
 from contig.data.clock import TimeSpan, duration
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import DEFAULT_DESCRIPTION
+from contig.experiments.averages import mean_table
+from contig.experiments.evaluations import EvaluationSpec
 from contig.experiments.jobs import Failure, Job, plan
 from contig.experiments.lineups import WINDOW, lineup
 from contig.experiments.rows import Row, Spread, collect, write_csv
 from contig.experiments.training_settings import settings_notes
 from contig.files import write_json, write_text
+from contig.tasks.link import LinkTask
+from contig.tasks.results import TaskResult
+from contig.tasks.tables import ResultTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,9 +37,16 @@ class PlannedComparison:
     seeds: int
     jobs: Sequence[Job]
 
-    def collect(self, failures: Sequence[Failure[Job]], at_once: int) -> Comparison:
-        """Gather the results, after ``at_once`` jobs have run at a time."""
-        return Comparison(self.data, self.stream, self.seeds, at_once, collect(self.jobs, failures))
+    def collect(
+        self, failures: Sequence[Failure[Job]], at_once: int, spec: EvaluationSpec | None = None
+    ) -> Comparison:
+        """Gather the results, after ``at_once`` jobs have run at a time; ``spec`` was evaluated as well."""
+        rows = collect(self.jobs, failures)
+        evaluations = None
+        if spec is not None:
+            found = {row.label: spec.results(row, self.jobs) for row in rows}
+            evaluations = TaskComparison(spec, {name: seeds for name, seeds in found.items() if seeds})
+        return Comparison(self.data, self.stream, self.seeds, at_once, rows, evaluations)
 
 
 def plan_comparison(
@@ -51,6 +63,22 @@ def plan_comparison(
     return PlannedComparison(data, stream, seeds, plan(recipes, seeds, runs))
 
 
+class TaskComparison(NamedTuple):
+    """The results of a task by model, one for each seed."""
+
+    spec: EvaluationSpec
+    results: Mapping[str, Sequence[TaskResult]]
+
+    def table(self) -> ResultTable | None:
+        """Return the means over seeds as a table; None if nothing was evaluated."""
+        return mean_table(type(self.spec.of_task()), self.results) if self.results else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        found = {name: [one.as_dict() for one in seeds] for name, seeds in self.results.items()}
+        return {"task": str(self.spec), "results": found}
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The results of models on one stream."""
@@ -60,6 +88,16 @@ class Comparison:
     seeds: int
     at_once: int  # runs that shared the machine
     rows: list[Row]
+    evaluations: TaskComparison | None = None
+
+    def link_table(self) -> ResultTable | None:
+        """Return the link prediction of every model as a table; None if no run is finished."""
+        results = {row.label: [one.result for one in row.results] for row in self.finished}
+        return mean_table(LinkTask, results) if results else None
+
+    def task_table(self) -> ResultTable | None:
+        """Return the table of the task that was evaluated in addition; None if there is none."""
+        return None if self.evaluations is None else self.evaluations.table()
 
     @property
     def name(self) -> str:
@@ -124,7 +162,8 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
         size = {"data": self.data, "events": len(self.stream), "nodes": self.stream.num_nodes}
-        return {**size, "seeds": self.seeds, "rows": [row.as_dict() for row in self.rows]}
+        content = {**size, "seeds": self.seeds, "rows": [row.as_dict() for row in self.rows]}
+        return content | ({} if self.evaluations is None else {"evaluation": self.evaluations.as_dict()})
 
 
 def _in_percent(spread: Spread) -> str:

@@ -48,6 +48,11 @@ class EvaluationSpec(NamedTuple):
         """Return the evaluation of a job's run."""
         return Evaluation(job, self.task, dict(self.options))
 
+    def results(self, row: Row, jobs: Sequence[Job]) -> list[TaskResult]:
+        """Read the finished evaluations of a row, one for each seed."""
+        ours = [self.of_job(job) for job in jobs if job.recipe.name == row.recipe.name]
+        return [one.result() for one in ours if one.done]
+
     def __str__(self) -> str:
         return ", ".join([self.task, *(f"{name}={value}" for name, value in self.options)])
 
@@ -69,17 +74,12 @@ class EvaluatedRow(NamedTuple):
 
 def evaluated(rows: Sequence[Row], jobs: Sequence[Job], spec: EvaluationSpec) -> list[EvaluatedRow]:
     """Gather the finished evaluations of a task, one row for each recipe that has any."""
-    found = []
-    for row in rows:
-        ours = [spec.of_job(job) for job in jobs if job.recipe.name == row.recipe.name]
-        results = [one.result() for one in ours if one.done]
-        if results:
-            found.append(
-                EvaluatedRow(
-                    row, spec.of_task().headline.upper(), len(results), _spreads(spec.of_task(), results)
-                )
-            )
-    return found
+    task = spec.of_task()
+    return [
+        EvaluatedRow(row, task.headline.upper(), len(results), _spreads(task, results))
+        for row in rows
+        if (results := spec.results(row, jobs))
+    ]
 
 
 def _spreads(task: Task[Any, Any], results: Sequence[TaskResult]) -> dict[str, Spread]:

@@ -117,7 +117,7 @@ def run_facts(
     return RunFacts(
         contig=__version__,
         model=config.model,
-        data=DataFacts(origin=stream.origin, events=len(stream), nodes=stream.num_nodes),
+        data=DataFacts.of(stream),
         seed=config.train.seed,
         batch_size=config.train.batch_size if batch_size is None else batch_size,
         hardware=hardware(device),

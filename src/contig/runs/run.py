@@ -27,8 +27,15 @@ from contig.progress import Display
 from contig.runs.answers import Classification
 from contig.runs.classifying import classify_known, classify_new
 from contig.runs.config import RunConfig, build_model
+from contig.runs.evaluation_periods import (
+    EvaluationPeriod,
+    EventEvaluation,
+    KnownEvents,
+    later_period,
+    source_name,
+)
 from contig.runs.folder import RunFolder
-from contig.runs.metrics import RunMetrics, run_facts
+from contig.runs.metrics import RunMetrics
 from contig.runs.new_events import labels_in_order, read_new_events
 from contig.runs.observed import Repeated, saved_tail, with_tail
 from contig.runs.observed_file import read_observed
@@ -36,10 +43,10 @@ from contig.runs.summaries import run_html, run_text
 from contig.runs.trained_model import TrainedModel, index_stream
 from contig.streaming.online import replay_stream
 from contig.streaming.prepared import PreparedStream
+from contig.streaming.walker import replay
 from contig.tasks.baselines import HEURISTICS
-from contig.tasks.context import EvaluationContext
 from contig.tasks.registry import task_class
-from contig.tasks.results import Evaluation, TaskResult
+from contig.tasks.results import DataFacts, Evaluation, TaskResult
 from contig.tasks.task import Task
 
 log = logging.getLogger("contig")
@@ -249,17 +256,32 @@ class Run(TrainedModel):
 
     @overload
     def evaluate(
-        self, task: str = ..., *, batch_size: int | None = ..., show: bool | None = ..., **options: Any
+        self,
+        task: str = ...,
+        *,
+        data: Any = ...,
+        reading: ReadOptions | None = ...,
+        batch_size: int | None = ...,
+        show: bool | None = ...,
+        **options: Any,
     ) -> Evaluation[Any]: ...
     @overload
     def evaluate(
-        self, task: Task[Any, R], *, batch_size: int | None = ..., show: bool | None = ...
+        self,
+        task: Task[Any, R],
+        *,
+        data: Any = ...,
+        reading: ReadOptions | None = ...,
+        batch_size: int | None = ...,
+        show: bool | None = ...,
     ) -> Evaluation[R]: ...
     @overload
     def evaluate(
         self,
         task: type[Task[Any, R]],
         *,
+        data: Any = ...,
+        reading: ReadOptions | None = ...,
         batch_size: int | None = ...,
         show: bool | None = ...,
         **options: Any,
@@ -269,6 +291,8 @@ class Run(TrainedModel):
         self,
         task: str | Task[Any, Any] | type[Task[Any, Any]] = "link",
         *,
+        data: Any = None,
+        reading: ReadOptions | None = None,
         batch_size: int | None = None,
         show: bool | None = None,
         **options: Any,
@@ -284,12 +308,31 @@ class Run(TrainedModel):
 
         A task can also be passed as a class, or as an object whose options are set. ``batch_size`` is that of
         the training by default. The run does not change.
+
+        ``data`` are events to test on instead: anything that ``read_events`` takes, read with ``reading``.
+        They must not be before the last event that the run knows; new nodes are allowed. The state first
+        advances over the events between the validation and these.
         """
-        chosen = _task(task, options)
-        device = self.state.device
-        state = NodeState(self.state.blank, self.trained_stream.num_nodes, device, on_host=self.state.on_host)
-        self.folder.restore("best.pt", None, state, len(self.trained_stream))
-        return self._measure(chosen, self.config, self.model, state, batch_size, show)
+        measured = self.evaluate_each(
+            task, data=data, reading=reading, batch_size=batch_size, show=show, **options
+        )
+        return measured.evaluation
+
+    def evaluate_each(
+        self,
+        task: str | Task[Any, Any] | type[Task[Any, Any]] = "link",
+        *,
+        data: Any = None,
+        reading: ReadOptions | None = None,
+        batch_size: int | None = None,
+        show: bool | None = None,
+        **options: Any,
+    ) -> EventEvaluation:
+        """Evaluate as ``evaluate`` does, and return the predictions for each event, too."""
+        chosen, period = _task(task, options), self.evaluation_period(data, reading)
+        size = self._batch_size(batch_size)
+        state = self._state_before(period, size, show)
+        return period.measure(chosen, self.config, self.model, state, size, show)
 
     def classify(
         self,
@@ -327,40 +370,52 @@ class Run(TrainedModel):
         task: str | Task[Any, Any] | type[Task[Any, Any]] = "link",
         *,
         names: Sequence[str] = HEURISTICS,
+        data: Any = None,
+        reading: ReadOptions | None = None,
         batch_size: int | None = None,
         show: bool | None = None,
         **options: Any,
     ) -> dict[str, Evaluation[Any]]:
         """Measure heuristics as ``evaluate`` measures the model: the same events, negatives and batches."""
-        chosen, found = _task(task, options), {}
+        chosen, size, found = _task(task, options), self._batch_size(batch_size), {}
+        period = self.evaluation_period(data, reading)
         for name in names:
             config = replace(RunConfig.of(name), train=self.config.train)
-            model = build_model(config, self.trained_stream).to(self.state.device)
-            state = model.new_state(self.trained_stream.num_nodes)
-            found[name] = self._measure(chosen, config, model, state, batch_size, show)
+            model = build_model(config, period.data.stream).to(self.state.device)
+            state = model.new_state(period.data.stream.num_nodes)
+            found[name] = period.measure(chosen, config, model, state, size, show).evaluation
         return found
 
-    def _measure(
-        self,
-        task: Task[Any, R],
-        config: RunConfig,
-        model: Model,
-        state: NodeState,
-        batch_size: int | None,
-        show: bool | None,
-    ) -> Evaluation[R]:
-        train, device = self.config.train, self.state.device
-        size = set_options(train, {} if batch_size is None else {"batch_size": batch_size}).batch_size
-        split = self.split
-        if split.final:
+    def evaluation_period(self, data: Any = None, reading: ReadOptions | None = None) -> EvaluationPeriod:
+        """Return what ``evaluate`` measures: the run's own test events, or those of ``data``."""
+        if isinstance(data, EvaluationPeriod):
+            return data
+        if data is not None:
+            table = read_new_events(data, reading_options(reading), self.features, with_labels=True)
+            known = KnownEvents(self.stream, self.history, self.split, self.trained_stream.label)
+            return later_period(known, table, source_name(data), self.state)
+        if self.config.train.final:
             raise RunError(
-                f"{self.path} learned from every event (final=true), so none is left to test on. To measure "
-                "the model, train without final."
+                f"{self.path} learned from every event (final=true), so none is left to test on. Evaluate it "
+                "on later events: data=..., or contig evaluate RUN --data FILE."
             )
-        data = PreparedStream(self.trained_stream, split, self.trained_history, device)
-        with Display(show) as display:
-            result = task.measure(EvaluationContext(model, state, data, size, display.bar))
-        return Evaluation(facts=run_facts(config, self.trained_stream, device, size), result=result)
+        stream, device = self.trained_stream, self.state.device
+        prepared = PreparedStream(stream, self.split, self.trained_history, device)
+        return EvaluationPeriod(prepared, DataFacts.of(stream))
+
+    def _state_before(self, period: EvaluationPeriod, batch_size: int, show: bool | None) -> NodeState:
+        """Return the state after validation, advanced to the first test event."""
+        old, data = self.state, period.data
+        state = NodeState(old.blank, self.trained_stream.num_nodes, old.device, on_host=old.on_host)
+        self.folder.restore("best.pt", None, state, len(self.trained_stream))
+        state.grow(data.stream.num_nodes)
+        if len(between := period.between(len(self.trained_stream))):
+            with Display(show) as display, display.bar("earlier events", len(between)) as progress:
+                replay(self.model, state, data.history, between, batch_size, progress)
+        return state
+
+    def _batch_size(self, given: int | None) -> int:
+        return set_options(self.config.train, {} if given is None else {"batch_size": given}).batch_size
 
 
 def _saved_rows(saved: dict[str, Any] | None, device: torch.device) -> SavedRows | None:

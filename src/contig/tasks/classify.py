@@ -24,6 +24,7 @@ from contig.errors import DataError
 from contig.options import option
 from contig.schema import Record
 from contig.tasks.metrics import area_under_curve
+from contig.tasks.predictions import Measured
 from contig.tasks.results import Protocol, TaskResult, only_known_nodes
 from contig.tasks.tables import ResultTable, count, percent, selection_rows
 from contig.tasks.task import Task
@@ -188,19 +189,24 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
         )
 
     def measure(self, context: EvaluationContext) -> ClassifyResult:
+        return self.measure_each(context).result
+
+    def measure_each(self, context: EvaluationContext) -> Measured[ClassifyResult]:
         from contig.tasks.label_decoding import decode_test_events
 
         stream, split, inductive = context.data.stream, context.data.split, context.model.inductive
         label = check_labels(stream, split)
         trained, logits = decode_test_events(context, label, self.opt.seeds)
         report = classify_report(stream, split, label, logits, inductive=inductive)
-        return ClassifyResult(
+        result = ClassifyResult(
             protocol=self.protocol(context),
             labels=_label_parts(split, label),
             validation=_over_seeds(tuple(one.validation for one in trained)),
             transductive=report.transductive,
             inductive=report.inductive,
         )
+        probability = (1 / (1 + np.exp(-logits.astype(np.float64)))).mean(axis=0)
+        return Measured(result, {"score": logits.mean(axis=0), "probability": probability})
 
     @classmethod
     def table(cls, results: Mapping[str, ClassifyResult]) -> ResultTable:

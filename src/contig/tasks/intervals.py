@@ -17,8 +17,16 @@ from numpy.typing import NDArray
 
 from contig.data.events import EventStream
 from contig.data.splits import Split, interval_sets, intervals
-from contig.tasks.link import METRICS, LinkOptions, NegativesProtocol, link_report, negatives_note
+from contig.tasks.link import (
+    METRICS,
+    LinkOptions,
+    NegativesProtocol,
+    link_columns,
+    link_report,
+    negatives_note,
+)
 from contig.tasks.metrics import LinkScores
+from contig.tasks.predictions import Measured
 from contig.tasks.results import LinkMetrics, Selections, TaskResult
 from contig.tasks.selections import check_finite
 from contig.tasks.tables import SELECTIONS, ResultTable, count, percent
@@ -89,7 +97,14 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
     options = LinkOptions
     result_type = IntervalResult
 
+    @classmethod
+    def scores_heuristics(cls) -> bool:
+        return True
+
     def measure(self, context: EvaluationContext) -> IntervalResult:
+        return self.measure_each(context).result
+
+    def measure_each(self, context: EvaluationContext) -> Measured[IntervalResult]:
         from contig.tasks.link_negatives import draw_negatives
         from contig.tasks.link_scoring import score_ours
 
@@ -107,7 +122,9 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
             random_fallback=negatives.random_fallback,
             sets="quintiles over the test events of the time since the source last appeared, 0 for the first",
         )
-        return IntervalResult(protocol=protocol, intervals=report.spans, **report.metrics.each())
+        result = IntervalResult(protocol=protocol, intervals=report.spans, **report.metrics.each())
+        columns = link_columns(scores, learns=context.model.learns)
+        return Measured(result, {**columns, "interval": intervals(data.stream)[data.split.test]})
 
     @classmethod
     def table(cls, results: Mapping[str, IntervalResult]) -> ResultTable:

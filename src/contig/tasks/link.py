@@ -25,6 +25,7 @@ from contig.data.events import EventStream
 from contig.data.splits import Split
 from contig.options import option
 from contig.tasks.metrics import LinkScores, link_metrics
+from contig.tasks.predictions import Columns, Measured, score_columns
 from contig.tasks.results import UNMEASURED, LinkMetrics, Protocol, Selections, TaskResult
 from contig.tasks.selections import by_selection, check_finite
 from contig.tasks.tables import ResultTable, count, percent, selection_rows
@@ -150,6 +151,9 @@ class LinkTask(Task[LinkOptions, LinkResult]):
     selections = {"transductive": "transductive", OURS: "inductive", DYGLIB: "inductive_dyglib"}  # noqa: RUF012
 
     def measure(self, context: EvaluationContext) -> LinkResult:
+        return self.measure_each(context).result
+
+    def measure_each(self, context: EvaluationContext) -> Measured[LinkResult]:
         from contig.tasks.link_negatives import draw_negatives
         from contig.tasks.link_scoring import score_links
 
@@ -157,7 +161,8 @@ class LinkTask(Task[LinkOptions, LinkResult]):
         negatives = draw_negatives(data.stream, data.split, data.split.test, self.opt.negatives)
         with context.progress_bar("test", len(negatives.events)) as progress:
             scores = score_links(context, negatives, progress)
-        return link_result(context, negatives, scores)
+        result = link_result(context, negatives, scores)
+        return Measured(result, link_columns(scores.ours, learns=context.model.learns))
 
     @classmethod
     def table(cls, results: Mapping[str, LinkResult]) -> ResultTable:
@@ -171,6 +176,11 @@ class LinkTask(Task[LinkOptions, LinkResult]):
                 "or among those events alone (dyglib), as in published tables",
             ),
         )
+
+
+def link_columns(scores: LinkScores, *, learns: bool) -> Columns:
+    """Return the scores of events as predictions, and those of their negatives."""
+    return {**score_columns(scores.positive, learns=learns), "negative_score": scores.negative}
 
 
 def negatives_note(protocol: NegativesProtocol) -> str:

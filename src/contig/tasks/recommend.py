@@ -33,6 +33,7 @@ from contig.data.splits import Split
 from contig.errors import ConfigError
 from contig.options import option
 from contig.tasks.metrics import rank_metrics
+from contig.tasks.predictions import Measured
 from contig.tasks.results import Protocol, RankMetrics, Selections, TaskResult
 from contig.tasks.selections import by_selection, check_finite
 from contig.tasks.tables import ResultTable, count, percent, selection_rows
@@ -144,13 +145,17 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
         return None if wanted is None or wanted >= len(context.data.stream.destinations) - 1 else wanted
 
     def measure(self, context: EvaluationContext) -> RecommendResult:
+        return self.measure_each(context).result
+
+    def measure_each(self, context: EvaluationContext) -> Measured[RecommendResult]:
         from contig.tasks.ranking import rank_test_events
 
         data, inductive = context.data, context.model.inductive
         ranks = rank_test_events(context, self._negatives(context), self.opt.as_of)
         report = recommend_report(data.stream, data.split, data.split.test, ranks, inductive=inductive)
         everything = rank_metrics(ranks) if inductive else None
-        return RecommendResult(protocol=self.protocol(context), all_events=everything, **report.each())
+        result = RecommendResult(protocol=self.protocol(context), all_events=everything, **report.each())
+        return Measured(result, {"rank": ranks})
 
     def _negatives(self, context: EvaluationContext) -> NDArray[np.int64] | None:
         """Return the negatives of each test event; None where all destinations are ranked."""

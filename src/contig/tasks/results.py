@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import nan
 from typing import Any, Generic, Self, TypeVar
 
+from contig.data.events import EventStream
 from contig.data.splits import DEFAULT_DESCRIPTION, Holdout
 from contig.schema import Json, Record, encode, inlined, rename_key, stored_as
 
@@ -129,6 +130,10 @@ class DataFacts(Record):
     origin: str
     events: int
     nodes: int
+
+    @classmethod
+    def of(cls, stream: EventStream) -> DataFacts:
+        return DataFacts(origin=stream.origin, events=len(stream), nodes=stream.num_nodes)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

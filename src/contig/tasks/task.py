@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from contig.errors import ConfigError, unknown
 from contig.options import set_options
+from contig.tasks.predictions import Measured
 from contig.tasks.results import Protocol, TaskResult
 from contig.tasks.tables import ResultTable
 
@@ -62,6 +63,11 @@ class Task(ABC, Generic[Options, R]):
         return kind.of(self.name, split.holdout, inductive=inductive, split=split.description, **details)
 
     @classmethod
+    def scores_heuristics(cls) -> bool:
+        """Return whether heuristics can be measured, which score pairs and have no embeddings."""
+        return bool(cls.headline)
+
+    @classmethod
     def selections_by(cls, protocol: Protocol) -> Mapping[str, str]:
         """Return the selections to report by a protocol, which may have more."""
         return cls.selections
@@ -69,6 +75,10 @@ class Task(ABC, Generic[Options, R]):
     @abstractmethod
     def measure(self, context: EvaluationContext) -> R:
         """Measure the test events, continuing from the state after validation."""
+
+    def measure_each(self, context: EvaluationContext) -> Measured[R]:
+        """Return the predictions for each event, too; a task that has none need not override this."""
+        return Measured(self.measure(context), {})
 
     @classmethod
     @abstractmethod

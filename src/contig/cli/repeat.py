@@ -1,0 +1,78 @@
+"""The command that trains recipes with several seeds: ``repeat``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from contig.cli import console
+from contig.cli.commands import Command
+from contig.cli.data import Json
+from contig.cli.folders import Device
+from contig.cli.jobs import AtOnce, Seeds, Wait, report_failures, run_with_progress, use_folder
+
+app = typer.Typer()
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig repeat collegemsg pair/collegemsg", "three seeds"),
+        ("contig repeat mine/*.json --at-once 9 --device cuda", "in parallel on a GPU"),
+        ("contig repeat mooc --evaluate recommend", "also rank"),
+        ("contig repeat mooc --evaluate link:negatives=historical", "a task with options"),
+    ),
+)
+def repeat(
+    ctx: typer.Context,
+    recipes: Annotated[
+        list[str], typer.Argument(metavar="RECIPE...", help="Files (JSON or TOML) or names (contig recipes).")
+    ],
+    seeds: Seeds = 3,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write the runs.")] = Path(
+        "runs/repeats"
+    ),
+    evaluate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--evaluate", metavar="TASK[:OPTION=VALUE,...]", help="Also evaluate every run on this task."
+        ),
+    ] = None,
+    heuristics: Annotated[
+        bool, typer.Option("--heuristics", help="Include heuristic baselines on the same data.")
+    ] = False,
+    device: Device = "auto",
+    at_once: AtOnce = 1,
+    wait: Wait = False,
+    json: Json = False,
+) -> None:
+    """Train recipes with several seeds and print the mean results.
+
+    Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
+    """
+    from contig.cli import tables
+    from contig.experiments.evaluations import EvaluationSpec, evaluated, with_evaluations
+    from contig.experiments.jobs import plan, runs_in
+    from contig.experiments.recipes import heuristics_for, identified, read_recipes
+    from contig.experiments.rows import collect
+
+    specs = [EvaluationSpec.parse(text) for text in dict.fromkeys(evaluate or [])]
+    given = [recipe for path in recipes for recipe in read_recipes(path)]
+    chosen = identified([*given, *heuristics_for(given)] if heuristics else given)
+    jobs = [job for recipe in chosen for job in plan([recipe], seeds, runs_in(out))]
+    use_folder(ctx, out, wait)
+    failures = run_with_progress("runs", with_evaluations(jobs, specs), device, at_once)
+    rows = collect(jobs, failures)
+    others = {str(spec): evaluated(rows, jobs, spec) for spec in specs}
+    if json:
+        found = [row.as_dict() for row in rows]
+        beside = {name: [row.as_dict() for row in found] for name, found in others.items()}
+        console.print_json({"runs": found, "evaluations": beside} if specs else found)
+    else:
+        tables.show(tables.repeat_table(rows))
+        console.out().print("  per-batch AP and AUC on the test events, %, mean ± standard deviation")
+        for name, evaluated_rows in others.items():
+            tables.show_evaluations(name, evaluated_rows)
+    report_failures(tables.failures(rows) + tables.evaluation_failures(failures))
