@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
+from support.interrupted import EPOCHS
 from support.trained import tiny_stream
 
 from contig.data.events import EventStream
+from contig.runs.run import Run
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -16,3 +21,9 @@ def fast(fast_training: None) -> None:
 @pytest.fixture(scope="session")
 def stream() -> EventStream:
     return tiny_stream()
+
+
+@pytest.fixture(scope="session")
+def reference(trained: Callable[..., Run], stream: EventStream) -> Path:
+    """Three epochs without an interruption."""
+    return trained("reference", stream, epochs=EPOCHS).path

@@ -29,6 +29,67 @@ MEASUREMENTS = (
     "live, startup, memory, roofline"
 )
 
+DataArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="DATA", show_default=DEFAULT_DATA, help="A dataset name or a file of events."),
+]
+Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="NAME,NAME", help=f"Comma-separated measurements: {MEASUREMENTS}."),
+]
+Neighbors = Annotated[
+    int | None, typer.Option("--neighbors", metavar="K", show_default="10", help="Neighbors per query.")
+]
+Dim = Annotated[
+    int | None,
+    typer.Option("--dim", metavar="D", show_default="172", help="Width of states and embeddings."),
+]
+BatchSize = Annotated[
+    int | None, typer.Option("--batch-size", metavar="N", show_default="200", help="Events per step.")
+]
+Steps = Annotated[
+    str | None,
+    typer.Option("--steps", metavar="A:B", show_default="200:400", help="Timed steps of the first epoch."),
+]
+Repeats = Annotated[
+    int | None,
+    typer.Option(
+        "--repeats",
+        metavar="N",
+        show_default="10",
+        help="Timed repetitions; the median is reported.",
+    ),
+]
+Ranked = Annotated[
+    int | None,
+    typer.Option("--ranked", metavar="N", show_default="depends on the device", help="Test events to rank."),
+]
+Events = Annotated[
+    int | None,
+    typer.Option(
+        "--events", metavar="N", show_default="10,000,000", help="Events to index; a tenth is read."
+    ),
+]
+Compile = Annotated[
+    str | None, typer.Option("--compile", metavar="WHEN", help="auto, on or off, as in training.")
+]
+Recipe = Annotated[
+    str | None,
+    typer.Option("--recipe", metavar="RECIPE", show_default="departures", help="For departures."),
+]
+Runs = Annotated[
+    list[str] | None,
+    typer.Option("--run", metavar="RUN", help="Trained run for ranking-times. May be repeated."),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="Smoke test only: a small dataset and few repeats.")]
+SavedReport = Annotated[
+    Path | None, typer.Option("--from", metavar="FILE", help="Show this report; measure nothing.")
+]
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write the report here as JSON.")]
+Markdown = Annotated[
+    Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table here as Markdown.")
+]
+
 
 @app.command(
     cls=Command,
@@ -40,76 +101,24 @@ MEASUREMENTS = (
     ),
 )
 def bench(
-    file: Annotated[
-        str | None,
-        typer.Argument(metavar="DATA", show_default=DEFAULT_DATA, help="A dataset name or a file of events."),
-    ] = None,
-    only: Annotated[
-        str | None,
-        typer.Option("--only", metavar="NAME,NAME", help=f"Comma-separated measurements: {MEASUREMENTS}."),
-    ] = None,
-    neighbors: Annotated[
-        int | None, typer.Option("--neighbors", metavar="K", show_default="10", help="Neighbors per query.")
-    ] = None,
-    dim: Annotated[
-        int | None,
-        typer.Option("--dim", metavar="D", show_default="172", help="Width of states and embeddings."),
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option("--batch-size", metavar="N", show_default="200", help="Events per step.")
-    ] = None,
-    steps: Annotated[
-        str | None,
-        typer.Option(
-            "--steps", metavar="A:B", show_default="200:400", help="Timed steps of the first epoch."
-        ),
-    ] = None,
-    repeats: Annotated[
-        int | None,
-        typer.Option(
-            "--repeats",
-            metavar="N",
-            show_default="10",
-            help="Timed repetitions; the median is reported.",
-        ),
-    ] = None,
-    ranked: Annotated[
-        int | None,
-        typer.Option(
-            "--ranked", metavar="N", show_default="depends on the device", help="Test events to rank."
-        ),
-    ] = None,
-    events: Annotated[
-        int | None,
-        typer.Option(
-            "--events", metavar="N", show_default="10,000,000", help="Events to index; a tenth is read."
-        ),
-    ] = None,
-    compile: Annotated[
-        str | None, typer.Option("--compile", metavar="WHEN", help="auto, on or off, as in training.")
-    ] = None,
-    recipe: Annotated[
-        str | None,
-        typer.Option("--recipe", metavar="RECIPE", show_default="departures", help="For departures."),
-    ] = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option("--run", metavar="RUN", help="Trained run for ranking-times. May be repeated."),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Smoke test only: a small dataset and few repeats.")
-    ] = False,
+    file: DataArgument = None,
+    only: Only = None,
+    neighbors: Neighbors = None,
+    dim: Dim = None,
+    batch_size: BatchSize = None,
+    steps: Steps = None,
+    repeats: Repeats = None,
+    ranked: Ranked = None,
+    events: Events = None,
+    compile: Compile = None,
+    recipe: Recipe = None,
+    run: Runs = None,
+    quick: Quick = False,
     device: Device = "auto",
     data_dir: data.DataDir = None,
-    saved: Annotated[
-        Path | None, typer.Option("--from", metavar="FILE", help="Show this report; measure nothing.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Write the report here as JSON.")
-    ] = None,
-    markdown: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE", help="Write the table here as Markdown.")
-    ] = None,
+    saved: SavedReport = None,
+    out: Out = None,
+    markdown: Markdown = None,
     json: Json = False,
 ) -> None:
     """Measure speed and memory, compared with peers in the same run.

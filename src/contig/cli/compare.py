@@ -11,7 +11,16 @@ import typer
 from contig.cli import console, data, latex, outputs, results
 from contig.cli.data import Json
 from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, Seeds, Wait, report_failures, run_with_progress, use_folder
+from contig.cli.jobs import (
+    AtOnce,
+    Heuristics,
+    Models,
+    Seeds,
+    Wait,
+    report_failures,
+    run_with_progress,
+    use_folder,
+)
 from contig.cli.task_options import TaskCommand, chosen_task, given_options
 from contig.cli.training import SplitOption
 from contig.data.read_options import ReadOptions
@@ -32,7 +41,6 @@ Files = Annotated[
         metavar="DATA...", show_default=False, help="Files of events or names of datasets, as for train."
     ),
 ]
-Models = Annotated[str, typer.Option("--models", metavar="NAME,NAME", help="Comma-separated models, or all.")]
 Out = Annotated[
     Path, typer.Option("--out", metavar="FOLDER", help="Where to write the runs and the results.")
 ]
@@ -46,9 +54,6 @@ Settings = Annotated[
     ),
 ]
 TaskName = Annotated[str, typer.Option("--task", metavar="TASK", help="What to measure.")]
-Heuristics = Annotated[
-    bool, typer.Option("--heuristics/--no-heuristics", help="Include heuristic baselines.")
-]
 Csv = Annotated[
     Path | None, typer.Option("--csv", metavar="FILE", help="Also write the table to this CSV file.")
 ]

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from contig.experiments.jobs import Failure, Work
 
 Seeds = Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Seeds 0 to N-1.")]
+Models = Annotated[str, typer.Option("--models", metavar="NAME,NAME", help="Comma-separated models, or all.")]
+Heuristics = Annotated[
+    bool, typer.Option("--heuristics/--no-heuristics", help="Include heuristic baselines.")
+]
 AtOnce = Annotated[
     int,
     typer.Option("--at-once", metavar="N", min=1, help="Runs to train in parallel; they share the cores."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,13 +12,64 @@ from contig.cli import console
 from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, Wait, report_failures, run_with_progress, use_folder
+from contig.cli.jobs import AtOnce, Heuristics, Models, Wait, report_failures, run_with_progress, use_folder
 
 if TYPE_CHECKING:
     from contig.reproduction.plan import Plan
+    from contig.reproduction.scales import Scale
     from contig.reproduction.tables.layout import Sheet
 
 app = typer.Typer()
+
+What = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="WHAT...",
+        show_default=False,
+        help="table2, table3, table4, fig3, fig4, fig5, fig6 or all.",
+    ),
+]
+Datasets = Annotated[
+    str | None,
+    typer.Option(
+        "--datasets",
+        metavar="NAME,NAME",
+        show_default="the paper's datasets on this machine",
+        help="Comma-separated dataset names or files.",
+    ),
+]
+Seeds = Annotated[
+    int | None,
+    typer.Option("--seeds", metavar="N", min=1, show_default="3; 1 with --quick", help="Seeds 0 to N-1."),
+]
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="Smoke test: the first events, few epochs, small models."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        show_default="runs/reproduce or runs/reproduce-quick",
+        help="Where to write runs, tables, figures and the report.",
+    ),
+]
+Configs = Annotated[
+    Path | None,
+    typer.Option(
+        "--configs",
+        metavar="FOLDER",
+        show_default="those of the package",
+        help="Recipes: DATASET-MODEL.json, or DATASET.json for contig.",
+    ),
+]
+AnyNumerics = Annotated[
+    bool, typer.Option("--any-numerics", help="Also use runs made with another version of the numerics.")
+]
+OnlyDone = Annotated[
+    bool, typer.Option("--only-done", help="Train and evaluate nothing; show the results so far.")
+]
 
 
 @app.command(
@@ -32,63 +83,18 @@ app = typer.Typer()
 )
 def reproduce(
     ctx: typer.Context,
-    what: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="WHAT...",
-            show_default=False,
-            help="table2, table3, table4, fig3, fig4, fig5, fig6 or all.",
-        ),
-    ],
-    datasets: Annotated[
-        str | None,
-        typer.Option(
-            "--datasets",
-            metavar="NAME,NAME",
-            show_default="the paper's datasets on this machine",
-            help="Comma-separated dataset names or files.",
-        ),
-    ] = None,
-    models: Annotated[
-        str, typer.Option("--models", metavar="NAME,NAME", help="Comma-separated models, or all.")
-    ] = "all",
-    heuristics: Annotated[
-        bool, typer.Option("--heuristics/--no-heuristics", help="Include heuristic baselines.")
-    ] = True,
-    seeds: Annotated[
-        int | None,
-        typer.Option("--seeds", metavar="N", min=1, show_default="3; 1 with --quick", help="Seeds 0 to N-1."),
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Smoke test: the first events, few epochs, small models."),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FOLDER",
-            show_default="runs/reproduce or runs/reproduce-quick",
-            help="Where to write runs, tables, figures and the report.",
-        ),
-    ] = None,
-    configs: Annotated[
-        Path | None,
-        typer.Option(
-            "--configs",
-            metavar="FOLDER",
-            show_default="those of the package",
-            help="Recipes: DATASET-MODEL.json, or DATASET.json for contig.",
-        ),
-    ] = None,
+    what: What,
+    datasets: Datasets = None,
+    models: Models = "all",
+    heuristics: Heuristics = True,
+    seeds: Seeds = None,
+    quick: Quick = False,
+    out: Out = None,
+    configs: Configs = None,
     device: Device = "auto",
     at_once: AtOnce = 1,
-    any_numerics: Annotated[
-        bool, typer.Option("--any-numerics", help="Also use runs made with another version of the numerics.")
-    ] = False,
-    only_done: Annotated[
-        bool, typer.Option("--only-done", help="Train and evaluate nothing; show the results so far.")
-    ] = False,
+    any_numerics: AnyNumerics = False,
+    only_done: OnlyDone = False,
     wait: Wait = False,
     json: Json = False,
 ) -> None:
@@ -102,31 +108,24 @@ def reproduce(
     """
     from contig.experiments.lineups import choose_models
     from contig.experiments.recipe_files import packaged_folder
-    from contig.reproduction.datasets import available_datasets, open_dataset, parse_names
+    from contig.reproduction.datasets import available_datasets, parse_names
     from contig.reproduction.items import choose_items
     from contig.reproduction.output import write_results
-    from contig.reproduction.plan import make_plan
     from contig.reproduction.scales import FULL, QUICK
-    from contig.reproduction.study import Study
 
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
-    items, chosen = choose_items(what, quick), tuple(choose_models(models, heuristics))
+    chosen = {
+        "items": choose_items(what, quick),
+        "models": tuple(choose_models(models, heuristics)),
+        "seeds": seeds or scale.seeds,
+        "configs": configs or packaged_folder(),
+        "any_numerics": any_numerics,
+        "every_dataset": datasets is not None,
+    }
     names = available_datasets() if datasets is None else parse_names(datasets)
     use_folder(ctx, folder, wait)
-    with console.status("reading the datasets"):
-        study = Study(
-            items=items,
-            datasets=tuple(open_dataset(name, scale.events, folder / "data") for name in names),
-            models=chosen,
-            seeds=seeds or scale.seeds,
-            out=folder,
-            scale=scale,
-            configs=configs or packaged_folder(),
-            any_numerics=any_numerics,
-            every_dataset=datasets is not None,
-        )
-        plan = make_plan(study)
+    plan = _plan(names, folder, scale, chosen)
     _print_notices(plan)
     failures = [] if only_done else _run(plan, device, at_once)
     sheets = write_results(plan, failures)
@@ -136,6 +135,17 @@ def reproduce(
         _print_tables(sheets)
     console.notice(f"wrote {folder / 'report.html'}, tables and figures")
     report_failures(failures)
+
+
+def _plan(names: Sequence[str], folder: Path, scale: Scale, chosen: dict[str, Any]) -> Plan:
+    """Read the datasets and plan what to train; ``chosen`` are the other fields of the study."""
+    from contig.reproduction.datasets import open_dataset
+    from contig.reproduction.plan import make_plan
+    from contig.reproduction.study import Study
+
+    with console.status("reading the datasets"):
+        datasets = tuple(open_dataset(name, scale.events, folder / "data") for name in names)
+        return make_plan(Study(datasets=datasets, out=folder, scale=scale, **chosen))
 
 
 def _print_notices(plan: Plan) -> None:

@@ -42,6 +42,48 @@ Track = Annotated[
     ),
 ]
 
+DataArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA",
+        show_default=False,
+        help="A file of events or the name of a dataset; by default that of the recipe.",
+    ),
+]
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        show_default="contig-pair",
+        help="A name (see: contig models), or package.module:Class for a model of your own.",
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        show_default="runs/DATA-MODEL-SEED, numbered if it holds a run",
+        help="The folder of the run.",
+    ),
+]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="S", help="The seed of the training.")]
+Final = Annotated[
+    bool, typer.Option("--final", help="Learn from every event, without validation; needs --epochs.")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any option of the model or of its training."),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        "--config", metavar="RECIPE", help="A recipe: a .json or .toml file, or a name (contig recipes)."
+    ),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", "--force", help="Replace a run that FOLDER holds.")]
+
 
 @app.command(
     cls=Command,
@@ -57,54 +99,19 @@ Track = Annotated[
 )
 @data.reads_events
 def train(
-    file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DATA",
-            show_default=False,
-            help="A file of events or the name of a dataset; by default that of the recipe.",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            metavar="NAME",
-            show_default="contig-pair",
-            help="A name (see: contig models), or package.module:Class for a model of your own.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FOLDER",
-            show_default="runs/DATA-MODEL-SEED, numbered if it holds a run",
-            help="The folder of the run.",
-        ),
-    ] = None,
+    file: DataArgument = None,
+    model: ModelName = None,
+    out: Out = None,
     epochs: Epochs = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="S", help="The seed of the training.")] = None,
+    seed: Seed = None,
     split: SplitOption = None,
-    final: Annotated[
-        bool, typer.Option("--final", help="Learn from every event, without validation; needs --epochs.")
-    ] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any option of the model or of its training."),
-    ] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config", metavar="RECIPE", help="A recipe: a .json or .toml file, or a name (contig recipes)."
-        ),
-    ] = None,
+    final: Final = False,
+    settings: Settings = None,
+    config: Config = None,
     heuristics: Heuristics = True,
     device: Device = "auto",
     track: Track = "",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", "--force", help="Replace a run that FOLDER holds.")
-    ] = False,
+    overwrite: Overwrite = False,
     *,
     reading: ReadOptions,
     json: Json = False,
