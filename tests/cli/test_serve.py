@@ -6,6 +6,7 @@ import pytest
 
 from contig.cli import serve as command
 from contig.errors import ConfigError
+from contig.serve import packages
 
 
 def test_settings_go_where_they_belong() -> None:
@@ -20,7 +21,7 @@ def test_settings_go_where_they_belong() -> None:
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    monkeypatch.setattr(packages, "find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"fastapi.*contig\[serve\]"):
         command.need_extra()
 

@@ -34,6 +34,7 @@ class Settings:
     ranked: int = option(0, "test events to rank; 0 picks a number that suits the device", low=0)
     copied: int = option(2**28, "bytes copied to measure the memory bandwidth", low=1)
     events: int = option(10_000_000, "events to index; a tenth of them is read from files", low=10)
+    served: int = option(30_000, "events sent to a service, and again while it is queried", low=100)
     queries: int = option(120_000, "lookups in a timed call, at least", low=1)
     recipe: str = option("departures", "recipe whose variants the measurement departures times")
     runs: tuple[str, ...] = option((), "trained runs that the measurement ranking-times ranks with")
@@ -41,7 +42,15 @@ class Settings:
 
 QUICK: dict[str, Any] = {
     **{"neighbors": 5, "dim": 16, "batch_size": 40, "first": 4, "last": 12, "repeats": 2},
-    **{"compile": "off", "pairs": 50, "ranked": 10, "copied": 2**22, "events": 3000, "queries": 600},
+    **{
+        "compile": "off",
+        "pairs": 50,
+        "ranked": 10,
+        "copied": 2**22,
+        "events": 3000,
+        "queries": 600,
+        "served": 300,
+    },
 }
 QUICK_DATA = "synthetic:2000"
 

@@ -20,6 +20,7 @@ from contig.benchmarks.ranking import measure_ranking, measure_ranking_times
 from contig.benchmarks.reading import measure_reading
 from contig.benchmarks.roofline import measure_roofline
 from contig.benchmarks.scopes import measure_scopes
+from contig.benchmarks.serving import measure_serve
 from contig.benchmarks.startup import measure_startup
 from contig.benchmarks.steps import (
     measure_epoch,
@@ -54,6 +55,7 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Measurement]]] = {
     "lookup-loop": measure_lookup_loop,
     "ode": measure_ode,
     "live": measure_live,
+    "serve": measure_serve,
     "startup": measure_startup,
     "memory": measure_memory,
     "roofline": measure_roofline,

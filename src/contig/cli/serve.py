@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from dataclasses import fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +14,7 @@ from contig.cli.commands import Command
 from contig.cli.folders import Device, Folder
 from contig.errors import ConfigError, unknown
 from contig.options import parse_settings, set_options
+from contig.serve.packages import missing_packages
 
 if TYPE_CHECKING:
     from contig.live import Settings
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-PACKAGES = ("fastapi", "httpx2", "prometheus_client", "uvicorn")
 LEVELS = ("debug", "info", "warning", "error")
 
 TokenFile = Annotated[
@@ -129,8 +128,5 @@ def _level(given: str) -> int:
 
 def need_extra() -> None:
     """Raise ``ConfigError`` unless the packages of the extra are installed."""
-    missing = [name for name in PACKAGES if find_spec(name) is None]
-    if missing:
-        raise ConfigError(
-            f"This command needs {', '.join(missing)}; install the extra: pip install 'contig[serve]'"
-        )
+    if (missing := missing_packages()) is not None:
+        raise ConfigError(f"This command {missing}")
