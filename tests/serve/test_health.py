@@ -8,13 +8,15 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from contig.errors import RunError
-from contig.live import Engine
+from contig.live import Engine, Settings
+from contig.options import describe
 from contig.serve.app import create_app
 from contig.serve.logs import log_json
 from contig.serve.settings import ServeSettings
@@ -154,3 +156,13 @@ def test_limits_are_settings(engine: Engine, start: Callable[..., TestClient]) -
     assert http.get("/nodes/n3/recommendations", params={"k": 4}).status_code == 200
     assert http.get("/nodes/n3/trajectory", params={"from": 1, "to": 9, "steps": 6}).status_code == 422
     assert http.get("/nodes", params={"limit": 5}).status_code == 422
+
+
+def test_the_documentation_names_every_setting_with_its_default() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "live.md").read_text("utf-8")
+    documented = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", text, re.MULTILINE))
+    for settings in (Settings(), ServeSettings()):  # the service's own max_batch counts
+        for one in describe(settings):
+            assert one.name in documented
+            if one.name not in {"max_batch"} or settings == ServeSettings():
+                assert documented[one.name].replace(",", "") == str(one.default)

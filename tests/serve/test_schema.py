@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from contig.live import Engine
 
 pytest.importorskip("schemathesis", reason="needs schemathesis, of the extra dev")
 
-EXAMPLES = 6  # of each operation and mode
+EXAMPLES = int(os.environ.get("CONTIG_EXAMPLES", "6"))  # of each operation and mode
 GENERATED = settings(
     max_examples=EXAMPLES,
     derandomize=True,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -49,7 +49,12 @@ def measure_serve(bench: Bench) -> Iterator[Measurement]:
 
 def _train(stream: EventStream, bench: Bench, folder: Path) -> Path:
     s = bench.settings
-    options = {"dim": s.dim, "time_dim": s.dim, "neighbors": s.neighbors, "batch_size": s.batch_size}
+    options: dict[str, Any] = {
+        "dim": s.dim,
+        "time_dim": s.dim,
+        "neighbors": s.neighbors,
+        "batch_size": s.batch_size,
+    }
     fit(stream, MODEL, out=folder, device="cpu", show=False, epochs=1, final=True, **options)
     return folder
 

@@ -101,7 +101,7 @@ def serve(
         engine = Engine.open(place, run, live, device)
     log_json(level)
     try:
-        run_service(engine, chosen, token, lambda url: typer.echo(f"Serving {run} at {url}", err=False))
+        run_service(engine, chosen, token, lambda url: typer.echo(f"Serving {run} at {url}"))
     finally:
         engine.close()
 
