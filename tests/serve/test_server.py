@@ -78,6 +78,7 @@ def test_a_service_from_start_to_stop(
     """It answers, stops on SIGTERM after it finished what it accepted, and starts again where it was."""
     service = launch()
     accepted: list[int] = []
+    enough = threading.Event()
 
     def keep_sending() -> None:
         with Client(service.url) as client:
@@ -85,14 +86,15 @@ def test_a_service_from_start_to_stop(
                 try:
                     sent = client.observe([{"src": "%2F", "dst": "n12", "t": 100.0 + number}])
                     accepted.append(sent.accepted)
+                    if len(accepted) == 20:
+                        enough.set()
                 except ServiceError:
                     return  # it stopped
 
     sender = threading.Thread(target=keep_sending)
     with Client(service.url) as client:
         sender.start()
-        while len(accepted) < 20:
-            assert sender.is_alive()
+        assert enough.wait(60)
         vector = client.embed("%2F", at=103.5)  # an id that a wrong decoding would change
     code, log = service.stop()
     sender.join()
