@@ -19,6 +19,7 @@ from contig.data.shop import FEATURES, shop_table
 from contig.errors import ConfigError, DataError, RunError
 from contig.runs.classifying import FILE, load_classifier
 from contig.tasks import label_decoding, label_trees
+from contig.tasks.label_classifier import MARGIN
 
 COLUMNS = {"src": "user", "dst": "item", "t": "time", "label": "fraud"}
 FLAGS = ("--src", "user", "--dst", "item", "--time", "time")
@@ -64,7 +65,9 @@ def test_its_own_events_are_measured_on_the_test_part(run: contig.Run, log: pa.T
     assert found.baseline_quality.auc == pytest.approx(roc_auc_score(truth, found.baseline[test]))
     assert (found.quality.events, found.quality.positives) == (len(truth), truth.sum())
     assert 0 <= found.probability.min() <= found.probability.max() <= 1
-    assert found.validation_aucs[found.decoder] == max(found.validation_aucs.values())
+    aucs, baseline = found.validation_aucs, found.validation_aucs["trees on simple columns"]
+    ahead = max(aucs.values()) > baseline + MARGIN
+    assert aucs[found.decoder] == (max(aucs.values()) if ahead else baseline)
     assert set(found.table().column_names) == {
         "src",
         "dst",

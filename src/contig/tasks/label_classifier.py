@@ -27,6 +27,7 @@ Columns = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
 FARTHEST = 10.0  # deviations of an input of the network
+MARGIN = 0.005  # of validation AUC over the baseline; less is noise where positives are few
 
 
 class LabelInputs(NamedTuple):
@@ -165,6 +166,7 @@ class LabelClassifier:
             progress(1)
         aucs = {name: one.validation_auc for name, one in fitted.items()}
         best = max(fitted, key=lambda name: aucs[name])
+        best = best if aucs[best] - aucs[BASELINE] > MARGIN else BASELINE
         return cls(fitted[best], fitted[BASELINE], aucs, delay, columns)
 
     def content(self) -> dict[str, Any]:
