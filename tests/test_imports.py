@@ -147,7 +147,9 @@ def test_third_party_imports_are_declared(path: Path) -> None:
     own = OPTIONAL.get(package) if path.name != "__init__.py" else None
     assert undeclared(at_import, dotted(path), distributions(*filter(None, [own]))) == set()
     assert (
-        undeclared(body, dotted(path), distributions("samples", "solvers", "baselines", "bench", "serve"))
+        undeclared(
+            body, dotted(path), distributions("samples", "solvers", "baselines", "bench", "tune", "serve")
+        )
         == set()
     )
 

@@ -40,6 +40,7 @@ from contig.cli import (
     serve,
     training,
     trajectory,
+    tune,
     update,
 )
 from contig.cli.commands import readable
@@ -132,6 +133,7 @@ app.add_typer(models.app)
 app.add_typer(recipes.app)
 app.add_typer(repeat.app)
 app.add_typer(compare.app)
+app.add_typer(tune.app)
 app.add_typer(bench.app)
 app.add_typer(reproduce.app)
 

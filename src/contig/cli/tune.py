@@ -1,0 +1,132 @@
+"""The command ``tune``: choose settings by the validation events."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from contig.cli import console, data
+from contig.cli.commands import Command
+from contig.cli.data import Json
+from contig.cli.folders import Device
+from contig.cli.jobs import AtOnce, Wait, report_failures, run_with_progress, use_folder
+from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError
+
+if TYPE_CHECKING:
+    from contig.experiments.recipes import Recipe
+    from contig.experiments.tuning import Study
+
+app = typer.Typer()
+
+
+@app.command(
+    cls=Command,
+    epilog=console.examples(
+        ("contig tune mooc --grid lr=1e-4,3e-4 --grid dim=64,172", "all four"),
+        ("contig tune mooc --grid lr=1e-5..1e-2 --trials 30", "a range"),
+        ("contig tune mooc --grid lr=1e-4,1e-3 --at-once 4 --device cuda", "in parallel"),
+        ("contig train --config runs/tune/best.json", "train the best"),
+    ),
+)
+@data.reads_events
+def tune(
+    ctx: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="DATA", show_default=False, help="A file of events or the name of a dataset."),
+    ],
+    grid: Annotated[
+        list[str],
+        typer.Option(
+            "--grid",
+            metavar="KEY=VALUES",
+            show_default=False,
+            help="What to try: KEY=A,B,C or KEY=LOW..HIGH. May be repeated.",
+        ),
+    ],
+    trials: Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Trials in all.")] = 20,
+    model: Annotated[
+        str | None, typer.Option("--model", metavar="NAME", show_default="that of train", help="The model.")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option("--epochs", metavar="N", help="Maximum number of epochs.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="An option that stays the same in all trials."),
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FOLDER", help="Where to write the study and its runs.")
+    ] = Path("runs/tune"),
+    device: Device = "auto",
+    at_once: AtOnce = 1,
+    wait: Wait = False,
+    *,
+    reading: ReadOptions,
+    json: Json = False,
+) -> None:
+    """Choose settings by the AP on the validation events, with Optuna.
+
+    A grid of values is tried completely if --trials allows it; ranges are searched. Test events have no
+    influence on the choice. FOLDER gets tune.csv, tune.png and best.json, the recipe of the best trial.
+
+    After Ctrl-C, repeat the command to continue; with more --trials it goes on.
+    """
+    from contig.experiments.tuning import Study, parse_grid, save
+    from contig.models import DEFAULT_MODEL
+    from contig.options import parse_settings
+
+    parameters = parse_grid(grid)
+    fixed = parse_settings(settings or []) | ({} if epochs is None else {"epochs": str(epochs)})
+    if doubled := [one.name for one in parameters if one.name in fixed]:
+        raise ConfigError(f"{doubled[0]} is in --grid and fixed with --set; use one of them.")
+    stream = data.read_stream(file, reading)
+    recipe = _recipe(file, model or DEFAULT_MODEL, fixed, reading, stream.fingerprint())
+    use_folder(ctx, out, wait)
+    study = Study(recipe, parameters, out)
+    failures = _search(study, trials, device, at_once)
+    save(study)
+    if json:
+        best, rows = study.best(), [vars(one) for one in study.trials()]
+        console.print_json({"best": vars(best), "trials": rows})
+    else:
+        _print(study)
+    console.notice(f"wrote {out / 'best.json'}, tune.csv and tune.png")
+    report_failures(failures)
+
+
+def _recipe(file: str, model: str, fixed: dict[str, str], reading: ReadOptions, fingerprint: str) -> Recipe:
+    from contig.experiments.recipes import Recipe
+    from contig.runs.config import RunConfig
+
+    config = RunConfig.of(model, fixed).as_dict()
+    given = {**config["options"], **config["train"]}
+    chosen = {name: given[name] for name in fixed}
+    return Recipe(file, model, chosen, reading=reading, fingerprint=fingerprint)
+
+
+def _search(study: Study, trials: int, device: str, at_once: int) -> list[str]:
+    """Run trials until enough have finished; stop at the first failure."""
+    from contig.experiments.jobs import as_chains
+
+    every = study.size <= trials
+    while (left := int(min(trials, study.size)) - study.finished) > 0:
+        jobs = study.ask(min(at_once, left), every=every)
+        failures = run_with_progress("trials", as_chains(list(jobs.values())), device, at_once)
+        study.tell(jobs)
+        if failures:
+            return [f"{one.job.name} failed: {one.reason} (full log: {one.job.log})" for one in failures]
+    return []
+
+
+def _print(study: Study) -> None:
+    best = study.best()
+    names = [one.name for one in study.grid]
+    table = console.new_table("trial", *names, "validation AP")
+    for one in sorted(study.trials(), key=lambda one: -one.val_ap):
+        cells = [str(one.number + 1), *(f"{one.settings[name]}" for name in names), f"{100 * one.val_ap:.2f}"]
+        table.add_row(*(f"[bold]{cell}[/bold]" if one.number == best.number else cell for cell in cells))
+    console.out().print(table)

@@ -1,0 +1,275 @@
+"""Tuning: choose settings by the validation events, with Optuna.
+
+A study is kept in ``study.log`` of its folder, and every trial is a run in ``runs``: repeating the command
+continues an interrupted study and reuses finished runs.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from contig.errors import ConfigError
+from contig.experiments.jobs import Job, plan
+from contig.experiments.recipes import Recipe
+from contig.files import write_json, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Value = int | float | str
+SEED = 0  # of the search, and of every run
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Values to choose from."""
+
+    name: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range of numbers; on a logarithmic scale if its end is at least ten times its start."""
+
+    name: str
+    low: float
+    high: float
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @property
+    def log(self) -> bool:
+        return self.low > 0 and self.high >= 10 * self.low
+
+
+Parameter = Choices | Range
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A finished trial: its settings, and the best validation AP of its run; NaN if it failed."""
+
+    number: int
+    settings: dict[str, Value]
+    val_ap: float
+    folder: str
+
+
+def parse_grid(texts: Sequence[str]) -> list[Parameter]:
+    """Parse ``lr=1e-4,3e-4`` (values) and ``lr=1e-5..1e-2`` (a range)."""
+    return [_parse(text) for text in texts]
+
+
+def _parse(text: str) -> Parameter:
+    name, equals, given = text.partition("=")
+    if not (name and equals and given.strip()):
+        raise ConfigError(f"--grid {text}: expected KEY=VALUE,VALUE or KEY=LOW..HIGH, such as lr=1e-4,3e-4.")
+    low, dots, high = given.partition("..")
+    if not dots:
+        return Choices(name, tuple(_value(one) for one in dict.fromkeys(given.split(","))))
+    ends = _value(low), _value(high)
+    if any(isinstance(end, str) for end in ends) or not ends[0] < ends[1]:  # type: ignore[operator]
+        raise ConfigError(f"--grid {text}: expected two numbers, the smaller one first.")
+    return Range(name, *ends)  # type: ignore[arg-type]
+
+
+def _value(text: str) -> Value:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip()
+
+
+class Study:
+    """The trials of a recipe, kept in a folder."""
+
+    def __init__(self, recipe: Recipe, grid: Sequence[Parameter], out: Path) -> None:
+        self.recipe, self.grid, self.out = recipe, tuple(grid), out
+        out.mkdir(parents=True, exist_ok=True)
+        self._optuna = _optuna()
+        self._study = self._load()
+        for trial in self._study.trials:  # what a killed command left
+            if not trial.state.is_finished():
+                self._study.tell(trial.number, state=self._optuna.trial.TrialState.FAIL)
+
+    def _load(self) -> Any:
+        storages = self._optuna.storages
+        backend = storages.journal.JournalFileBackend(str(self.out / "study.log"))
+        return self._optuna.create_study(
+            study_name=self.recipe.name,
+            storage=storages.JournalStorage(backend),
+            direction="maximize",
+            load_if_exists=True,
+            sampler=self._optuna.samplers.TPESampler(seed=SEED),
+        )
+
+    def _finite(self) -> dict[str, list[Value]] | None:
+        """Return every parameter's values if all have a list of them."""
+        found = {one.name: list(one.values) for one in self.grid if isinstance(one, Choices)}
+        return found if len(found) == len(self.grid) else None
+
+    def _untried(self) -> Iterator[dict[str, Value]]:
+        """Yield the combinations of a grid that no finished trial has."""
+        values, tried = self._finite() or {}, [one.settings for one in self.trials()]
+        for combination in itertools.product(*values.values()):
+            settings = dict(zip(values, combination, strict=True))
+            if settings not in tried:
+                yield settings
+
+    @property
+    def size(self) -> float:
+        """The number of combinations, infinite if there is a range."""
+        values = self._finite()
+        return math.inf if values is None else math.prod(map(len, values.values()))
+
+    @property
+    def finished(self) -> int:
+        return len(self.trials())
+
+    def ask(self, count: int, *, every: bool = False) -> dict[int, Job]:
+        """Return the jobs of the next trials by their numbers.
+
+        ``every`` takes the combinations of a grid one after the other instead of searching.
+        """
+        if every:
+            for settings in itertools.islice(self._untried(), count):
+                self._study.enqueue_trial(settings)
+        asked = [self._study.ask() for _ in range(count)]
+        return {trial.number: self._job(self._suggested(trial)) for trial in asked}
+
+    def _suggested(self, trial: Any) -> dict[str, Value]:
+        found: dict[str, Value] = {}
+        for one in self.grid:
+            if isinstance(one, Choices):
+                found[one.name] = trial.suggest_categorical(one.name, list(one.values))
+            elif one.whole:
+                found[one.name] = trial.suggest_int(one.name, int(one.low), int(one.high), log=one.log)
+            else:
+                found[one.name] = trial.suggest_float(one.name, one.low, one.high, log=one.log)
+        return found
+
+    def _job(self, settings: Mapping[str, Value]) -> Job:
+        recipe = replace(self.recipe, settings={**self.recipe.settings, **settings})
+        (job,) = plan([recipe], 1, self.out / "runs")
+        return job
+
+    def tell(self, jobs: Mapping[int, Job]) -> None:
+        """Record the results of jobs that have run; one without a result has failed."""
+        failed = self._optuna.trial.TrialState.FAIL
+        for number, job in jobs.items():
+            value = best_validation(job) if job.done else math.nan
+            if math.isnan(value):
+                self._study.tell(number, state=failed)
+            else:
+                self._study.tell(number, value)
+
+    def trials(self) -> list[Trial]:
+        """Return the trials that have finished, in their order."""
+        complete = self._optuna.trial.TrialState.COMPLETE
+        return [
+            Trial(one.number, dict(one.params), float(one.value), self._job(one.params).folder.name)
+            for one in self._study.trials
+            if one.state == complete
+        ]
+
+    def best(self) -> Trial:
+        """Return the trial with the best validation AP."""
+        found = self.trials()
+        if not found:
+            raise ConfigError(f"{self.out}: no trial has finished.")
+        return max(found, key=lambda one: one.val_ap)
+
+    def best_recipe(self) -> dict[str, Any]:
+        """Return the recipe with the settings of the best trial, as plain values."""
+        content: dict[str, Any] = {"data": self.recipe.data, "model": self.recipe.model}
+        content["settings"] = {**self.recipe.settings, **self.best().settings}
+        reading = self.recipe.reading.as_dict()
+        return content | ({"reading": reading} if reading else {})
+
+
+def best_validation(job: Job) -> float:
+    """Return the best validation AP of a finished run."""
+    return max((epoch.val_ap for epoch in job.metrics().epochs), default=math.nan)
+
+
+def save(study: Study) -> None:
+    """Write ``tune.csv``, ``tune.png`` and ``best.json`` to the study's folder."""
+    from contig import plots
+
+    trials = study.trials()
+    write_text(study.out / "tune.csv", _as_csv(trials, [one.name for one in study.grid]))
+    write_json(study.out / "best.json", study.best_recipe())
+    plots.save(draw(study.recipe, study.grid, trials), study.out / "tune.png")
+
+
+def _as_csv(trials: Iterable[Trial], names: Sequence[str]) -> str:
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["trial", *names, "val_ap", "run"])
+    for one in trials:
+        writer.writerow([one.number, *(one.settings[name] for name in names), one.val_ap, one.folder])
+    return file.getvalue()
+
+
+def draw(recipe: Recipe, grid: Sequence[Parameter], trials: Sequence[Trial]) -> Figure:
+    """Draw the validation AP of every trial, in order and against each parameter."""
+    from contig import plots
+
+    values = [100 * one.val_ap for one in trials]
+    missing = [math.nan] * len(trials)
+    best = [max(values[: i + 1]) for i in range(len(values))]
+    numbers = [float(one.number + 1) for one in trials]
+    order = plots.Panel(
+        "In order",
+        [
+            plots.Curve("best so far", numbers, best, missing, dashed=True, quiet=True),
+            plots.Curve("trial", numbers, values, missing),
+        ],
+        "trial",
+        "validation AP, %",
+    )
+    panels = [order, *(_against(one, trials) for one in grid)]
+    return plots.curves(
+        f"{recipe.model} on {Path(recipe.data).name}", [f"{len(trials)} trials, one seed"], panels
+    )
+
+
+def _against(parameter: Parameter, trials: Sequence[Trial]) -> Any:
+    from contig import plots
+
+    if isinstance(parameter, Choices):
+        ticks = [str(value) for value in parameter.values]
+        points = [(float(ticks.index(str(one.settings[parameter.name]))), one.val_ap) for one in trials]
+        log = False
+    else:
+        ticks = []
+        points = [(float(one.settings[parameter.name]), one.val_ap) for one in trials]
+        log = parameter.log
+    points.sort()
+    x, y = [a for a, _ in points], [100 * b for _, b in points]
+    curve = plots.Curve("trial", x, y, [math.nan] * len(x))
+    return plots.Panel(parameter.name, [curve], parameter.name, "validation AP, %", ticks, log)
+
+
+def _optuna() -> Any:
+    try:
+        import optuna
+        import optuna.storages.journal
+    except ImportError as error:
+        raise ConfigError(
+            "Tuning needs Optuna: pip install 'contig[tune]', or pip install optuna."
+        ) from error
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna

@@ -1,0 +1,109 @@
+"""Tuning: what is tried, what is kept, and what an interrupted study continues with."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("optuna", reason="needs the extra tune")
+
+from contig.errors import ConfigError
+from contig.experiments import tuning
+from contig.experiments.jobs import Job
+from contig.experiments.recipes import Recipe, read_recipes
+from contig.experiments.tuning import Choices, Range, Study, parse_grid, save
+
+RECIPE = Recipe("synthetic:300", "contig", {"epochs": 1}, fingerprint="x")
+
+
+def test_grids_are_values_or_ranges() -> None:
+    assert parse_grid(["lr=1e-4,3e-4", "dim=16..64", "loss=logistic,softmax", "dropout=0..0.5"]) == [
+        Choices("lr", (1e-4, 3e-4)),
+        Range("dim", 16, 64),
+        Choices("loss", ("logistic", "softmax")),
+        Range("dropout", 0, 0.5),
+    ]
+    assert Range("lr", 1e-5, 1e-2).log
+    assert not Range("dim", 16, 64).log
+    assert (Range("dim", 16, 64).whole, Range("x", 0, 0.5).whole) == (True, False)
+
+
+@pytest.mark.parametrize("text", ["lr", "lr=", "=3", "lr=3..1", "lr=a..b"])
+def test_other_grids_are_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--grid"):
+        parse_grid([text])
+
+
+@pytest.fixture
+def quality(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are finished at once; their validation AP is best at lr 0.02 and dim 16."""
+
+    def ap(job: Job) -> float:
+        settings = job.recipe.settings
+        return 0.9 - abs(math.log(settings["lr"] / 0.02)) / 100 - abs(settings.get("dim", 16) - 16) / 1000
+
+    monkeypatch.setattr(Job, "done", property(lambda job: True))
+    monkeypatch.setattr(tuning, "best_validation", ap)
+
+
+def searched(study: Study, trials: int) -> Study:
+    while study.finished < trials:
+        study.tell(study.ask(1, every=study.size <= trials))
+    return study
+
+
+def test_a_grid_is_tried_completely(quality: None, tmp_path: Path) -> None:
+    study = Study(RECIPE, parse_grid(["lr=0.01,0.02,0.1", "dim=8,16"]), tmp_path)
+    assert study.size == 6
+    tried = {tuple(sorted(one.settings.items())) for one in searched(study, 6).trials()}
+    assert len(tried) == 6
+    assert study.best().settings == {"lr": 0.02, "dim": 16}
+
+
+def test_a_range_is_searched(quality: None, tmp_path: Path) -> None:
+    study = Study(RECIPE, parse_grid(["lr=1e-4..1"]), tmp_path)
+    assert study.size == math.inf
+    values = [one.settings["lr"] for one in searched(study, 12).trials()]
+    assert all(1e-4 <= value <= 1 for value in values)
+    assert len(set(values)) == 12
+    assert study.best().settings["lr"] == min(values, key=lambda lr: abs(math.log(lr / 0.02)))
+
+
+def test_a_study_is_continued(quality: None, tmp_path: Path) -> None:
+    grid = parse_grid(["lr=0.01,0.02,0.1"])
+    first = searched(Study(RECIPE, grid, tmp_path), 2)
+    before = [one.settings for one in first.trials()]
+    first.ask(1)  # killed while it runs
+    again = searched(Study(RECIPE, grid, tmp_path), 4)
+    assert [one.settings for one in again.trials()][:2] == before
+    assert {one.settings["lr"] for one in again.trials()} == {0.01, 0.02, 0.1}
+
+
+def test_a_failed_trial_is_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    study = Study(RECIPE, parse_grid(["lr=0.01,0.02"]), tmp_path)
+    study.tell(study.ask(1))  # there is no run
+    assert study.finished == 0
+    with pytest.raises(ConfigError, match="no trial has finished"):
+        study.best()
+
+
+def test_the_best_recipe_can_be_trained(quality: None, tmp_path: Path) -> None:
+    study = searched(Study(RECIPE, parse_grid(["lr=0.01,0.02", "dim=8..32"]), tmp_path), 3)
+    save(study)
+    [recipe] = read_recipes(tmp_path / "best.json")
+    assert recipe.settings == {"epochs": 1, **study.best().settings}
+    assert recipe.config(0).train.lr == study.best().settings["lr"]
+    rows = (tmp_path / "tune.csv").read_text().splitlines()
+    assert rows[0] == "trial,lr,dim,val_ap,run"
+    assert len(rows) == 4
+    assert (tmp_path / "tune.png").stat().st_size > 0
+    assert json.loads((tmp_path / "best.json").read_text())["data"] == "synthetic:300"
+
+
+def test_without_optuna_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "optuna", None)
+    with pytest.raises(ConfigError, match=r"contig\[tune\]"):
+        Study(RECIPE, [], tmp_path)
