@@ -24,8 +24,7 @@ class NodeIndex:
         self.is_dst: list[bool] = [] if ids.is_dst is None else ids.is_dst.tolist()
         sides = self.is_dst or [False] * len(self.labels)
         self._numbers = {key: i for i, key in enumerate(zip(sides, self.labels, strict=True))}
-        self._sorted: list[tuple[str, int]] = []
-        self._sorted_nodes = 0
+        self._sorted: tuple[int, list[tuple[str, int]]] = (0, [])  # how many nodes, and their ids in order
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -90,10 +89,9 @@ class NodeIndex:
 
     def by_prefix(self, prefix: str, limit: int, below: int) -> list[int]:
         """Return up to ``limit`` nodes below a number whose ids start with a prefix, ordered by id."""
-        if below - self._sorted_nodes > UNSORTED:
-            self._sorted = sorted((str(label), i) for i, label in enumerate(self.labels[:below]))
-            self._sorted_nodes = below
-        in_order = self._sorted
+        if below - self._sorted[0] > UNSORTED:
+            self._sorted = below, sorted((str(label), i) for i, label in enumerate(self.labels[:below]))
+        count, in_order = self._sorted
         found: list[tuple[str, int]] = []
         at = bisect_left(in_order, (prefix,))
         while at < len(in_order) and len(found) < limit and in_order[at][0].startswith(prefix):
@@ -101,7 +99,7 @@ class NodeIndex:
             at += 1
         found += [
             (str(label), i)
-            for i, label in enumerate(self.labels[self._sorted_nodes : below], self._sorted_nodes)
+            for i, label in enumerate(self.labels[count:below], count)
             if str(label).startswith(prefix)
         ]
         return [i for _, i in sorted(found)[:limit]]

@@ -9,7 +9,6 @@ log has got. It is written after a commit and not synchronized: it may be behind
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import struct
 import zlib
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from contig.errors import DamagedLogError, DiskError, StorageFullError
 from contig.files import disk_errors
@@ -73,7 +72,7 @@ class EventLog:
     def __init__(self, folder: Path) -> None:
         self.path, self._end_path = folder / FILE, folder / END_FILE
         self._db: sqlite3.Connection | None = None
-        self._end_file: int | None = None
+        self._end_file: IO[bytes] | None = None
         self.end = LogEnd(0, 0)
         self._receipts = 0  # places given so far
 
@@ -85,7 +84,8 @@ class EventLog:
         if new and self._end_path.exists() and self._recorded_end().batches:
             raise self._damaged(f"{FILE} is missing")
         with disk_errors(self._end_path):
-            self._end_file = os.open(self._end_path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._end_path.touch()
+            self._end_file = self._end_path.open("r+b", buffering=0)
         with self._reporting():
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
             self._run("PRAGMA synchronous = FULL")
@@ -150,7 +150,7 @@ class EventLog:
             self._db.close()
             self._db = None
         if self._end_file is not None:
-            os.close(self._end_file)
+            self._end_file.close()
             self._end_file = None
 
     # -- facts -------------------------------------------------------------------------------------------
@@ -251,7 +251,8 @@ class EventLog:
         assert self._end_file is not None
         content = struct.pack("<qq", *self.end)
         with suppress(OSError):  # it may be behind
-            os.pwrite(self._end_file, content + struct.pack("<I", zlib.crc32(content)), 0)
+            self._end_file.seek(0)
+            self._end_file.write(content + struct.pack("<I", zlib.crc32(content)))
 
     def _recorded_end(self) -> LogEnd:
         data = self._end_path.read_bytes()

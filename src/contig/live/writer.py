@@ -65,6 +65,7 @@ class Writer:
         self._waiting: deque[Request] = deque()
         self._commits: deque[tuple[float, int]] = deque()
         self._closed = self._failed = False
+        self._started = time.monotonic()
 
     def observe(self, events: CheckedEvents, batch_id: str | None) -> Receipt:
         """Take in a batch, together with those of other callers."""
@@ -82,8 +83,9 @@ class Writer:
 
     def events_per_second(self) -> float:
         """Return the mean rate of the last minute."""
-        since = time.monotonic() - RATE_SECONDS
-        return sum(events for at, events in list(self._commits) if at >= since) / RATE_SECONDS
+        now = time.monotonic()
+        span = min(RATE_SECONDS, max(1.0, now - self._started))
+        return sum(events for at, events in list(self._commits) if at >= now - span) / span
 
     def _take_waiting(self) -> list[Request]:
         group = []
