@@ -38,10 +38,10 @@ TokenFile = Annotated[
 @app.command(
     cls=Command,
     epilog=console.examples(
-        ("contig serve runs/first", "page, HTTP and metrics on this machine"),
-        ("contig serve runs/first --port 9000 --folder /var/lib/shop", "state kept elsewhere"),
-        ("contig serve runs/first --host 0.0.0.0 --token-file token", "for other machines"),
-        ("contig serve runs/first --set retention=snapshot", "a log that does not grow"),
+        ("contig serve runs/first", "on this machine"),
+        ("contig serve runs/first --port 9000", "another port"),
+        ("contig serve runs/first --host 0.0.0.0 --token-file token", "for others"),
+        ("contig serve runs/first --set retention=snapshot", "a short log"),
     ),
 )
 def serve(
@@ -60,7 +60,7 @@ def serve(
         typer.Option("--host", metavar="ADDRESS", help="Address to listen on; others need a token."),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="0 picks a free one.")
+        int, typer.Option("--port", metavar="PORT", min=0, help="0 picks a free one.")
     ] = 8000,
     token_file: TokenFile = None,
     late: Annotated[
