@@ -102,10 +102,8 @@ class Ranks:
                         "same files."
                     )
 
-    def own_folder(self, given: str | Path) -> Path:
-        """Return the folder to write to: the given one for rank 0, a temporary one for the others."""
-        if self.first:
-            return Path(given)
+    def temporary_folder(self) -> Path:
+        """Return a folder for what this rank writes, if it is not the first; it is removed at the end."""
         own = Path(tempfile.mkdtemp(prefix=f"contig-rank-{self.rank}-"))
         atexit.register(shutil.rmtree, own, ignore_errors=True)
         return own

@@ -39,7 +39,7 @@ def test_a_setting_that_differs_on_one_dataset_names_it(tmp_path: Path) -> None:
     folder = tmp_path / "configs"
     folder.mkdir()
     settings = {"scope": "all", "activity": True}
-    (folder / "mooc.json").write_text(json.dumps({"data": "mooc", "settings": settings}))
+    (folder / "mooc.json").write_text(json.dumps({"data": "mooc", "model": "contig", "settings": settings}))
     [line] = model_differences(planned(tmp_path, "table2", configs=folder))
     assert "activity is on (mooc; paper: off)" in line
     assert "scope is near (wikipedia; paper: all)" in line

@@ -26,9 +26,9 @@ def test_recipes_are_found_by_dataset_and_model(tmp_path: Path) -> None:
     folder = tmp_path / "configs"
     folder.mkdir()
     for name, content in {
-        "mooc": {"data": "mooc", "settings": {"scope": "all", "lr": 0.25, "dim": 99}},
+        "mooc": {"data": "mooc", "model": "contig", "settings": {"scope": "all", "lr": 0.25, "dim": 99}},
         "mooc-tgn": {"data": "mooc", "model": "tgn", "settings": {"lr": 0.5}},
-        "trials": {"data": "collegemsg", "settings": {"lr": 0.75}},
+        "trials": {"data": "collegemsg", "model": "contig", "settings": {"lr": 0.75}},
     }.items():
         (folder / f"{name}.json").write_text(json.dumps(content))
     found = study(tmp_path, ("contig", "tgn", "recency"))
@@ -43,7 +43,8 @@ def test_recipes_are_found_by_dataset_and_model(tmp_path: Path) -> None:
 def test_the_papers_model_has_a_recipe_even_if_it_is_not_chosen(tmp_path: Path) -> None:
     found = study(tmp_path, ("recency",))
     base = found.base_recipe(found.datasets[0])
-    assert (base.model, base.settings) == ("contig", {"dim": 8, "epochs": 2})
+    expected = {"dim": 8, "epochs": 2, "holdout": "tgn"}  # the protocol of a file is that of the datasets
+    assert (base.model, base.settings) == ("contig", expected)
     assert [recipe.model for recipe in found.recipes(found.datasets[0], found.models)] == ["recency"]
 
 
@@ -52,7 +53,7 @@ def test_variants_of_the_papers_model_are_recipes_of_their_own(tmp_path: Path) -
     folder = tmp_path / "configs"
     folder.mkdir()
     variants = {"activity": {"activity": True}, "slow": {"lr": 0.125, "dim": 77}}
-    content = {"data": "mooc", "settings": {"lr": 0.25}, "variants": variants}
+    content = {"data": "mooc", "model": "contig", "settings": {"lr": 0.25}, "variants": variants}
     (folder / "mooc.json").write_text(json.dumps(content))
     found = study(tmp_path, ("contig", "tgn"))
     mooc, collegemsg = found.datasets

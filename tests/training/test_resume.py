@@ -104,7 +104,7 @@ def before_the_first_checkpoint(patch: pytest.MonkeyPatch) -> None:
 
 
 def while_walking_the_whole_stream(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(loop, "replay", lambda *_: crash())
+    patch.setattr(loop, "replay_stream", lambda *_: crash())
 
 
 CRASHES = [

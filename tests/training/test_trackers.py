@@ -103,7 +103,7 @@ def test_callbacks_see_the_whole_training(tmp_path: Path) -> None:
     watcher = Recorder()
     run = trained(tmp_path / "run", callbacks=[watcher])
     start, *rest = watcher.seen
-    assert start == ("run", "contig", len(STREAM), 0)
+    assert start == ("run", "contig-pair", len(STREAM), 0)
     assert rest == [*run.metrics.epochs, run.metrics.transductive.ap, "closed"]
 
 
@@ -118,7 +118,7 @@ def test_a_callback_that_fails_leaves_a_run_to_resume(tmp_path: Path) -> None:
         trained(tmp_path / "run", callbacks=[stopped])
     assert stopped.seen[-1] == "closed"
     run = resume(tmp_path / "run", show=False, callbacks=[watcher])
-    assert watcher.seen[0] == ("run", "contig", len(STREAM), 1)
+    assert watcher.seen[0] == ("run", "contig-pair", len(STREAM), 1)
     assert [row.epoch for row in watcher.seen[1:-2]] == [2]
     assert [row.epoch for row in run.metrics.epochs] == [1, 2]
 

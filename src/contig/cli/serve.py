@@ -59,9 +59,7 @@ def serve(
         str,
         typer.Option("--host", metavar="ADDRESS", help="Address to listen on; others need a token."),
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", metavar="PORT", min=0, help="0 picks a free one.")
-    ] = 8000,
+    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, help="0 picks a free one.")] = 8000,
     token_file: TokenFile = None,
     late: Annotated[
         str,

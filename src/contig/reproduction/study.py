@@ -66,6 +66,8 @@ class Study:
         models = list(dict.fromkeys([*self.models, MODEL]))
         known = {name for model in models for name in _option_names(model)}
         settings: dict[str, Any] = {key: x for key, x in self.scale.settings.items() if key in known}
+        if not dataset.stream.benchmark:  # a file, such as a truncated dataset, follows the same protocol
+            settings["holdout"] = "tgn"
         for model in models:
             recipe = find_recipe(self.configs, dataset.name, model)
             own = {} if recipe is None else recipe.settings

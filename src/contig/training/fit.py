@@ -77,7 +77,8 @@ def fit(
     if out is not None and restarted() and here.shared(RunFolder(out).has("checkpoint.pt")):
         return resume(out, device=device, show=show, track=track, callbacks=callbacks)
     watchers = _watchers(here, track, callbacks)
-    folder = RunFolder(here.own_folder(out or tempfile.mkdtemp(prefix=f"contig-{name}-")))
+    target = tempfile.mkdtemp(prefix=f"contig-{name}-") if out is None else out
+    folder = RunFolder(target if here.first else here.temporary_folder())
     if not overwrite:
         folder.must_be_free()
     with folder.locked():
@@ -220,7 +221,7 @@ def _own_copy(folder: RunFolder, here: Ranks) -> RunFolder:
     files = here.shared(_contents(folder.path) if here.first and not here.alone else {})
     if here.first:
         return folder
-    own = here.own_folder(folder.path)
+    own = here.temporary_folder()
     for name, content in files.items():
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_bytes(content)
