@@ -117,3 +117,9 @@ def text_id_run(trained: Callable[..., Run]) -> Run:
     from support.trained import text_id_stream
 
     return trained("text-ids", text_id_stream(), epochs=1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start the longest tests first, so that no worker is left alone with one at the end."""
+    longest = ("test_commands_run", "test_programs_run", "test_ranks.py")
+    items.sort(key=lambda item: not any(name in item.nodeid for name in longest))  # otherwise in order
