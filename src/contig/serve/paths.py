@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -67,7 +68,7 @@ def between(first: float, last: float, events: Sequence[float]) -> list[tuple[fl
     An answer for the time of an event does not know it yet, so the end of an interval is before its jump.
     """
     cuts = sorted({t for t in events if first < t < last})
-    starts = [first, *(_just_after(cut, end) for cut, end in zip(cuts, [*cuts[1:], last], strict=True))]
+    starts = [first, *(_just_after(cut, end) for cut, end in pairwise([*cuts, last]))]
     return list(zip(starts, [*cuts, last], strict=True))
 
 
