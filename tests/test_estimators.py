@@ -14,8 +14,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
 from support.trained import TINY, tiny_stream
 
+from contig.data.events import EventStream
 from contig.errors import DataError
-from contig.estimators import ContigClassifier, ContigRecommender
+from contig.estimators import ContigClassifier, ContigRecommender, as_stream
 
 pytestmark = pytest.mark.usefixtures("fast_training")
 SETTINGS = {key: value for key, value in TINY.items() if key not in ("model", "epochs")}
@@ -132,3 +133,16 @@ def test_a_classifier_learns_labels(events: np.ndarray, tmp_path: Path) -> None:
     np.testing.assert_array_equal(estimator.run_.trained_stream.label, labelled(events[:360]))
     with pytest.raises(DataError, match="pass the labels of the events as y"):
         make().fit(events)
+
+
+def test_labels_of_a_stream_leave_its_nodes_as_they_are() -> None:
+    """Sources and destinations with equal ids stay apart, and nodes keep their features."""
+    stream = EventStream.from_arrays([1, 2, 1], [1, 1, 2], [1, 2, 3], bipartite=True)
+    stream = stream.with_node_features(np.eye(4, dtype=np.float32))
+    found = as_stream(stream, [0, 1, 1])
+    assert found.label is not None
+    assert found.label.tolist() == [0, 1, 1]
+    assert found.num_nodes == 4
+    assert found.node_features is stream.node_features
+    with pytest.raises(DataError, match="label"):
+        as_stream(stream, [0, 1])

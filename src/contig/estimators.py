@@ -12,6 +12,7 @@ Rows of ``X`` depend on each other through time, so that scikit-learn's random s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 from contig.data.events import EventStream
 from contig.data.readers import read_events, read_pairs
+from contig.data.validation import validate_arrays
 from contig.errors import DataError
 from contig.models import DEFAULT_MODEL
 from contig.runs.run import Run
@@ -192,7 +194,7 @@ def as_stream(X: Any, y: Any = None) -> EventStream:
     if y is None:
         return table if isinstance(table, EventStream) else read_events(table)
     if isinstance(table, EventStream):
-        table = table.to_arrow()
+        return replace(table, label=validate_arrays(table.src, table.dst, table.t, y, None, "y").label)
     rows = table if isinstance(table, dict) else _arrow(table)
     if isinstance(rows, dict):
         return read_events({**rows, "label": np.asarray(y)}, label="label")

@@ -65,6 +65,30 @@ def test_a_restart_ends_in_the_state_of_an_engine_that_never_stopped(crashed: Cr
         assert again.status().live_events == 337 - HEAD
 
 
+def test_events_that_are_applied_by_half_are_never_saved(
+    run: Path, tiny: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in the log, and would count twice if a snapshot had them, too."""
+
+    def fails(count: int) -> None:
+        raise MemoryError
+
+    with open_engine(tmp_path / "live", run) as engine, open_engine(tmp_path / "twin", run) as twin:
+        send(engine, tiny, HEAD, 300)
+        with monkeypatch.context() as patch:
+            patch.setattr(engine._graph.state, "grow", fails)
+            with pytest.raises(MemoryError):
+                send(engine, tiny, 300, 307)
+        for later in (lambda: send(engine, tiny, 307, 314), lambda: engine.embed([int(tiny.src[0])])):
+            with pytest.raises(RunError, match="open its folder again"):
+                later()
+        send(twin, tiny, HEAD, 307)
+        expected = state_of(twin)
+    with open_engine(tmp_path / "live") as again:
+        assert again.status().live_events == 307 - HEAD
+        assert bit_identical(state_of(again), expected)
+
+
 def test_a_damaged_snapshot_is_skipped_with_a_warning(
     crashed: Crashed, caplog: pytest.LogCaptureFixture
 ) -> None:

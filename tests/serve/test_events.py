@@ -113,6 +113,8 @@ BAD: dict[str, dict[str, Any]] = {
     "other arrow columns": raw(arrow(pa.table({"a": [1]})), ARROW),
     "more arrow columns": as_arrow(weight=[1]),
     "nulls in arrow": as_arrow(src=pa.array([None], pa.string())),
+    "views as arrow ids": as_arrow(src=pa.array(["n1"], pa.string_view())),
+    "views as arrow times": as_arrow(t=pa.array(["2024-05-01"], pa.string_view())),
     "lists as arrow ids": as_arrow(src=[["n1"]]),
     "booleans as arrow times": as_arrow(t=[True]),
     "text as arrow features": as_arrow(features=[["x"]]),

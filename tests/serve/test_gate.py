@@ -99,6 +99,8 @@ def test_tokens_are_read_from_a_file_or_the_environment(
 def test_other_addresses_need_a_token(host: str) -> None:
     with pytest.raises(ConfigError, match="token"):
         check_address(host, None)
+    with pytest.raises(ConfigError, match="token"):
+        check_address(host, "")
     check_address(host, TOKEN)
 
 

@@ -28,7 +28,8 @@ def settings_of(model: str) -> dict[str, Any]:
 
     options = RunConfig.of(model, {})
     known = {*vars(options.train), *vars(options.model_options), *model_class(model).__annotations__}
-    return {name: value for name, value in SETTINGS.items() if name in known}
+    chosen = {name: value for name, value in SETTINGS.items() if name in known}
+    return chosen if model_class(model).inductive else {**chosen, "holdout": "paper"}
 
 
 def train(model: str, out: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from contig.errors import ConfigError
 from contig.ranks import Ranks
 
 ROOT = Path(rank_worker.__file__).parents[2]
-MODELS = ("contig", "contig-pair", "tgn", "jodie")
+MODELS = ("contig", "contig-pair", "tgn", "jodie", "ctdne")  # the last draws random walks
 
 
 def torchrun(ranks: int, *arguments: object, restarts: int = 0, **environment: str) -> None:
@@ -36,7 +36,9 @@ def load(folder: Path, model: str, rank: int) -> dict[str, Any]:
     return found
 
 
-def check_alike(found: dict[str, Any], expected: dict[str, Any]) -> None:
+def check_alike(
+    found: dict[str, Any], expected: dict[str, Any], figures: tuple[str, ...] = ("ap", "mrr")
+) -> None:
     """Check losses, figures, weights and states."""
     torch.testing.assert_close(
         torch.tensor(found["losses"][-len(expected["losses"]) :]),
@@ -44,7 +46,7 @@ def check_alike(found: dict[str, Any], expected: dict[str, Any]) -> None:
         rtol=1e-5,
         atol=1e-5,
     )
-    for figure in ("ap", "mrr"):  # of few events, where one exchanged pair of ranks counts much
+    for figure in figures:  # of few events, where one exchanged pair of ranks counts much
         assert found[figure] == pytest.approx(expected[figure], abs=5e-3), figure
     for part in ("state", "weights"):
         for name, tensor in expected[part].items():
@@ -62,7 +64,8 @@ def test_two_ranks_compute_what_one_computes(alone: dict[str, Any], tmp_path: Pa
     torchrun(2, tmp_path, *MODELS)
     for model in MODELS:
         first, second = load(tmp_path, model, 0), load(tmp_path, model, 1)
-        check_alike(first, alone[model])
+        # few test events are between nodes that CTDNE knows
+        check_alike(first, alone[model], () if model == "ctdne" else ("ap", "mrr"))
         assert first["losses"] == second["losses"]
         for name, tensor in first["weights"].items():
             assert torch.equal(tensor, second["weights"][name])

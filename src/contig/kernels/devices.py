@@ -25,7 +25,8 @@ def pick_device(name: str) -> torch.device:
         torch.backends.cuda.matmul.allow_tf32 = True  # float32 states, TF32 products
         redirect_compiler_caches()
         if ":" not in name and not ranks().alone:
-            return torch.device("cuda", own_gpu(torch.cuda.device_count()))
+            device = torch.device("cuda", own_gpu(torch.cuda.device_count()))
+            torch.cuda.set_device(device)  # kernels are launched on the current device
     return device
 
 

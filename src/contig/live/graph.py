@@ -141,7 +141,7 @@ class LiveGraph:
 
     def _wanted(self, time: Tensor | None) -> Wanted:
         """Return the state to read at a time, as evaluation would for an event of that time."""
-        self._check()
+        self.check()
         at = self.now() if time is None else time
         count, t = self.batches.num_events, self.history.events["t"]
         starts_batch = count % self.batches.batch_size == 0 and bool(at >= t[-1])
@@ -249,10 +249,12 @@ class LiveGraph:
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
+        self.check()
         self._failed = True
         yield
         self._failed = False
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise ``RunError`` if a change was cut short: what is in memory is then not to be used or saved."""
         if self._failed:
             raise RunError("The engine failed while it applied events; open its folder again.")

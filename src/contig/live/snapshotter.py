@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from contig.errors import ContigError
 from contig.live.graph import LiveGraph
 from contig.live.ids import NodeIndex
 from contig.live.log import EventLog
@@ -87,12 +86,13 @@ class Snapshotter:
             try:
                 self._save()
                 self.error = None
-            except (ContigError, OSError) as error:
+            except Exception as error:  # the next snapshot may succeed, and closing must go on
                 self.error = str(error)
                 log.warning(f"A snapshot could not be saved: {error}")
 
     def _save(self) -> None:
         with self.graph.lock.reading():
+            self.graph.check()
             batches, events, content = self.batches, self._live_events, self._content()
         self.folder.save(batches, content)
         self.saved_batches, self.saved_events, self.saved_at = batches, events, time.monotonic()

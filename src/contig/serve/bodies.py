@@ -205,12 +205,17 @@ def _checked(table: pa.Table) -> pa.Table:
 
 
 def _id_type(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or is_text(kind)
+    return pa.types.is_integer(kind) or _own_text(kind)
+
+
+def _own_text(kind: pa.DataType) -> bool:
+    """Return whether each value has bytes of its own; views may share them and grow when they are read."""
+    return is_text(kind) and not str(kind).endswith("_view")
 
 
 def _time_type(kind: pa.DataType) -> bool:
     numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-    return numbers or is_text(kind) or pa.types.is_timestamp(kind)
+    return numbers or _own_text(kind) or pa.types.is_timestamp(kind)
 
 
 def _feature_type(kind: pa.DataType) -> bool:

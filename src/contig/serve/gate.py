@@ -40,7 +40,7 @@ class Gate:
 
     def __init__(self, app: ASGIApp, settings: ServeSettings, token: str | None, metrics: Metrics) -> None:
         self.app, self.settings, self.metrics = app, settings, metrics
-        self.token = None if token is None else token.encode()
+        self.token = token.encode() if token else None
         self.open_requests = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

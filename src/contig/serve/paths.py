@@ -51,7 +51,8 @@ def follow(
     events = [event for event in reversed(recent) if first <= event.t < last]
     intervals = [(first, last)]
     if spacing == "events":
-        intervals = between(first, last, [event.t for event in events][-(steps // 2 - 1) :])
+        latest = events[len(events) - min(len(events), max(steps // 2 - 1, 0)) :]  # two points each
+        intervals = between(first, last, [event.t for event in latest])
     sizes = np.diff(np.linspace(0, steps, len(intervals) + 1).round().astype(int)).tolist()
     parts = [
         engine.trajectory(node, *interval, size, side=side)

@@ -56,7 +56,7 @@ def _from_file(file: Path) -> str:
 
 def check_address(host: str, token: str | None) -> None:
     """Reject an address that other machines can reach unless there is a token."""
-    if token is None and not is_loopback(host):
+    if not token and not is_loopback(host):
         raise ConfigError(
             f"--host {host}: other machines can reach this address, so a token is required. Put one into "
             f"{TOKEN_VARIABLE} or a file (--token-file), or use 127.0.0.1."

@@ -30,14 +30,8 @@ class ReadWriteLock:
         with self._changed:
             self._changed.wait_for(lambda: not self._writing and not self._waiting)
             self._readers += 1
-        self._held.kind = "reading"
-        try:
+        with self._as_reader():
             yield
-        finally:
-            self._held.kind = None
-            with self._changed:
-                self._readers -= 1
-                self._changed.notify_all()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -69,6 +63,12 @@ class ReadWriteLock:
             self._release(reading=False)
             raise
         self._release(reading=True)
+        with self._as_reader():
+            yield
+
+    @contextmanager
+    def _as_reader(self) -> Iterator[None]:
+        """Let this thread, which counts as a reader already, read."""
         self._held.kind = "reading"
         try:
             yield

@@ -70,7 +70,6 @@ class Session:
         )
         self.walker.start(train)
         self.scorer = LinkScorer(self.model, self.state, data.history, size)
-        self._separate_dropout()
 
     def _separate_dropout(self) -> None:
         """Let each rank draw masks of its own; weights and negatives are the same on all of them."""
@@ -85,7 +84,8 @@ class Session:
     def begin_epoch(self) -> None:
         """Forget the observed events and the negatives; weights stay."""
         if self.progress.epoch == 0:
-            self.model.prepare(self.data.training)
+            self.model.prepare(self.data.training)  # may draw random numbers, the same on every rank
+        self._separate_dropout()
         self.state.reset()
         self._drawn = False
         self.progress.step, self.progress.loss, self.progress.train_seconds = 0, 0.0, 0.0

@@ -55,7 +55,7 @@ def _whole(path: Path, written: Array) -> Array:
 
 
 def _edge_features(path: Path, index: Array) -> Array | None:
-    """Return the rows of the features; None if there is no file or it holds zeros alone."""
+    """Return the rows of the features; None if there is no such file, or all are zero."""
     rows = _matrix(path)
     if rows is None:
         return None
