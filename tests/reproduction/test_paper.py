@@ -15,6 +15,7 @@ from contig.reproduction.paper import (
     paper,
     published,
     published_datasets,
+    published_models,
     published_settings,
     published_size,
 )
@@ -45,6 +46,12 @@ from contig.reproduction.paper import (
 )
 def test_numbers_with_deviations(path: str, mean: float, std: float) -> None:
     assert published(*path.split()) == (mean, std)
+
+
+def test_models_of_the_paper() -> None:
+    baselines = {"gae", "vgae", "graphsage", "gat", "ctdne", "jodie", "dyrep", "tgat", "tgn"}
+    first, *others = published_models()
+    assert (first, len(others), set(others)) == ("contig", 9, baselines)
 
 
 @pytest.mark.parametrize(

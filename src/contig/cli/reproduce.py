@@ -12,7 +12,7 @@ from contig.cli import console
 from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, Heuristics, Models, Wait, report_failures, run_with_progress, use_folder
+from contig.cli.jobs import AtOnce, Heuristics, Wait, report_failures, run_with_progress, use_folder
 
 if TYPE_CHECKING:
     from contig.reproduction.plan import Plan
@@ -36,6 +36,15 @@ Datasets = Annotated[
         metavar="NAME,NAME",
         show_default="the paper's datasets on this machine",
         help="Comma-separated dataset names or files.",
+    ),
+]
+Models = Annotated[
+    str | None,
+    typer.Option(
+        "--models",
+        metavar="NAME,NAME",
+        show_default="the paper's models",
+        help="Comma-separated models, or all.",
     ),
 ]
 Seeds = Annotated[
@@ -85,7 +94,7 @@ def reproduce(
     ctx: typer.Context,
     what: What,
     datasets: Datasets = None,
-    models: Models = "all",
+    models: Models = None,
     heuristics: Heuristics = True,
     seeds: Seeds = None,
     quick: Quick = False,
@@ -111,13 +120,16 @@ def reproduce(
     from contig.reproduction.datasets import available_datasets, parse_names
     from contig.reproduction.items import choose_items
     from contig.reproduction.output import write_results
+    from contig.reproduction.paper import published_models
     from contig.reproduction.scales import FULL, QUICK
 
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     chosen = {
         "items": choose_items(what, quick),
-        "models": tuple(choose_models(models, heuristics)),
+        "models": tuple(
+            choose_models(",".join(published_models()) if models is None else models, heuristics)
+        ),
         "seeds": seeds or scale.seeds,
         "configs": configs or packaged_folder(),
         "any_numerics": any_numerics,

@@ -103,6 +103,11 @@ def published_datasets(item: str = "table1") -> tuple[str, ...]:
     return paper().items[item].datasets
 
 
+def published_models() -> tuple[str, ...]:
+    """Return the models of the paper's Table 2: its own, then the baselines."""
+    return tuple(dict.fromkeys([MODEL, *_content()["table2"]["transductive"]]))
+
+
 def published_size(dataset: str) -> DatasetSize | None:
     """Return the size of a dataset in the paper; None if the paper does not use it."""
     return paper().sizes.get(dataset)

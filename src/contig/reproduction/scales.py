@@ -22,7 +22,7 @@ class Scale:
 
 
 # every model of a table may train for as long, and waits as long for a better epoch
-FULL = Scale(seeds=3, settings={"epochs": 50, "patience": 10})
+FULL = Scale(seeds=3, settings={"epochs": 50, "patience": 5})
 QUICK = Scale(
     seeds=1,
     settings={"epochs": 4, "patience": 10, "dim": 32, "time_dim": 32, "neighbors": 5},

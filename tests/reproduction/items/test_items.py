@@ -129,7 +129,7 @@ def test_ablations_and_options_are_of_the_model_without_activity(name: str, with
 def test_a_table_names_depth_and_training_of_every_model(with_activity: Plan) -> None:
     notes = table_of(with_activity, "table2").notes
     [contig] = [note for note in notes if note.startswith("contig: ")]
-    assert contig == "contig: 1 layer, 15 neighbors, lr 0.0003, at most 50 epochs, patience 10."
+    assert contig == "contig: 1 layer, 15 neighbors, lr 0.0003, at most 50 epochs, patience 5."
     [tgn] = [note for note in notes if note.startswith("tgn: ")]
     assert "on wikipedia: 1 layer, 10 neighbors, lr 0.0003, " in tgn
     assert "on mooc: 1 layer, 10 neighbors, lr 0.0001, " in tgn
