@@ -15,7 +15,7 @@ from contig.data.events import EventStream
 from contig.data.ids import Side
 from contig.history import History
 from contig.models import Model, NodeState
-from contig.runs.answers import Recommendation
+from contig.runs.answers import Recommendation, RecommendationList
 from contig.tasks.ranking import best_first
 
 CANDIDATES_AT_ONCE = 2**12  # bounds the memory of embedding them
@@ -34,6 +34,36 @@ class Recommender:
     past: EventStream  # the events strictly before the time
     time: Tensor
     side: Side  # of the nodes that get recommendations
+
+    def answers(
+        self, names: list[int | str], candidates: Ints, k: int, exclude_seen: bool
+    ) -> list[RecommendationList]:
+        """Return a list per node; one without events before the time gets the most popular candidates."""
+        rows = np.array([self._row_or_new(name) for name in names], dtype=np.int64)
+        known = (rows >= 0) & self._has_events[rows]
+        found = self.lists(rows[known], candidates, k, exclude_seen)
+        popular = self.popular(candidates, k + 1)  # one of them may be the node itself
+        return [
+            RecommendationList(
+                next(found) if warm else self.counted(popular[popular != row][:k]),
+                node=name if row < 0 else self.past.ids.labels[row].item(),  # 7, not '7'
+                at=self.time.item(),
+                last_event=self.past.t[-1].item() if len(self.past) else None,
+                cold_start=not warm,
+            )
+            for name, row, warm in zip(names, rows, known, strict=True)
+        ]
+
+    def _row_or_new(self, node: int | str) -> int:
+        """Return the number of a node, -1 for one that no event has named; reject the other side's nodes."""
+        return self.past.ids.find(node, self.side) if self.past.ids.has(node) else -1
+
+    @cached_property
+    def _has_events(self) -> NDArray[np.bool_]:
+        """Marks the nodes with an event before the time, on either side."""
+        seen = np.zeros(self.past.num_nodes, dtype=bool)
+        seen[self.past.src] = seen[self.past.dst] = True
+        return seen
 
     def lists(
         self, nodes: Ints, candidates: Ints, k: int, exclude_seen: bool
@@ -94,6 +124,11 @@ class Recommender:
         values = scores.double()
         likely = values.sigmoid().tolist() if self.model.learns else [None] * len(values)
         return [Recommendation(*one) for one in zip(names, values.tolist(), likely, strict=True)]
+
+
+def known_candidates(past: EventStream, side: Side) -> Ints:
+    """Return all nodes that can be recommended to one side, given the events before a time."""
+    return past.destinations if side == "src" else np.unique(past.src)
 
 
 def best(scores: Tensor, k: int, resolution: float) -> tuple[Ints, Tensor]:

@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import TimeLike, parse_time
+from contig.data.clock import TimeLike
 from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
 from contig.data.ids import Side
 from contig.data.validation import EventColumns, check_lengths, validate_ids
-from contig.errors import ConfigError, DataError, unknown
+from contig.errors import ConfigError, unknown
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
@@ -32,7 +32,8 @@ from contig.runs.answers import (
     embedding_table,
 )
 from contig.runs.observed import GrowingStream, Repeated
-from contig.runs.recommending import Recommender, best
+from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
+from contig.runs.recommending import Recommender, best, known_candidates
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
 from contig.streaming.online import OnlineState
 from contig.streaming.sharing import ReadWriteLock
@@ -210,7 +211,7 @@ class TrainedModel:
         sources to destinations. A node without events before that time gets the most popular candidates, and
         its list is marked as ``cold_start``.
         """
-        _check_k(k)
+        check_k(k)
         if side not in get_args(Side):
             raise ConfigError(unknown("side", str(side), get_args(Side)))
         one = isinstance(nodes, str) or not isinstance(nodes, Iterable)
@@ -218,49 +219,14 @@ class TrainedModel:
         with self.online.reading():
             time = self._time(at)
             past = self.stream[: self._known_events(time)]
-            among = self._candidates(past, candidates, side)
+            if candidates is None:
+                among = known_candidates(past, side)
+            else:
+                among = np.unique(self._rows(candidates, "dst" if side == "src" else "src"))
             with self.state_at(time) as state:
                 recommender = Recommender(self.model, state, self.history, past, time, side)
-                lists = self._lists(recommender, names, among, k, exclude_seen)
+                lists = recommender.answers(names, among, k, exclude_seen)
         return lists[0] if one else lists
-
-    def _lists(
-        self,
-        recommender: Recommender,
-        names: list[int | str],
-        candidates: NDArray[np.int64],
-        k: int,
-        exclude_seen: bool,
-    ) -> list[RecommendationList]:
-        past, side = recommender.past, recommender.side
-        rows = np.array([self._row_or_new(name, side) for name in names], dtype=np.int64)
-        seen = np.zeros(self.stream.num_nodes, dtype=bool)
-        seen[past.src] = seen[past.dst] = True
-        known = (rows >= 0) & seen[rows]
-        found = recommender.lists(rows[known], candidates, k, exclude_seen)
-        popular = recommender.popular(candidates, k + 1)  # one of them may be the node itself
-        at, last = recommender.time.item(), self._last_event(len(past))
-        return [
-            RecommendationList(
-                next(found) if warm else recommender.counted(popular[popular != row][:k]),
-                node=name if row < 0 else self.stream.ids.labels[row].item(),  # 7, not '7'
-                at=at,
-                last_event=last,
-                cold_start=not warm,
-            )
-            for name, row, warm in zip(names, rows, known, strict=True)
-        ]
-
-    def _candidates(
-        self, past: EventStream, given: Sequence[int | str] | None, side: Side
-    ) -> NDArray[np.int64]:
-        if given is not None:
-            return np.unique(self._rows(given, "dst" if side == "src" else "src"))
-        return past.destinations if side == "src" else np.unique(past.src)
-
-    def _row_or_new(self, node: int | str, side: Side) -> int:
-        """Return the number of a node, -1 for one that no event has named; reject the other side's nodes."""
-        return self.stream.ids.find(node, side) if self.stream.ids.has(node) else -1
 
     def nearest(
         self, node: int | str, k: int = 10, at: TimeLike | None = None, side: Side | None = None
@@ -269,7 +235,7 @@ class TrainedModel:
 
         They are on the same side as the node in a bipartite stream, and have events before that time.
         """
-        _check_k(k)
+        check_k(k)
         with self.online.reading():
             return self._nearest(node, k, at, side)
 
@@ -312,8 +278,8 @@ class TrainedModel:
 
     def _score(self, src: Any, dst: Any, t: Any, as_of: AsOf | None) -> Scores:
         one_time = t is None or isinstance(t, str) or not isinstance(t, Iterable)
-        sources, destinations = _paired(src, dst)
-        times = self._time(t).cpu().numpy() if one_time else self._numbers(t)
+        sources, destinations = paired(src, dst)
+        times = self._time(t).cpu().numpy() if one_time else pair_times(t, self.stream.t)
         times = np.broadcast_to(times, len(sources)) if one_time else times
         check_lengths({"src": len(sources), "dst": len(destinations), "t": len(times)}, "score")
         pairs = EventColumns(
@@ -335,7 +301,7 @@ class TrainedModel:
     def _score_columns(self, pairs: EventColumns, place: Callable[[int], str], as_of: AsOf) -> Scores:
         src = self.stream.ids.find_rows(pairs.src, "src", place)
         dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
-        t = self._query_times(pairs.t, place)
+        t = score_times(pairs.t, self.stream.t, place)
         order = np.argsort(t, kind="stable")
         ordered = Pairs(
             *(torch.from_numpy(column[order]).to(self.history.device) for column in (src, dst, t))
@@ -371,7 +337,7 @@ class TrainedModel:
         Times after the node's latest event give its continuous path from there to now.
         """
         with self.online.reading():
-            ascending = self._ascending(times)
+            ascending = ascending_times(times, self.stream.t)
             rows = torch.from_numpy(self._rows([node], side=side))
             embeddings = []
             for value in ascending.tolist():
@@ -414,62 +380,10 @@ class TrainedModel:
 
     def _time(self, given: TimeLike | None) -> Tensor:
         """Return a time on the history's device; None means just after the last event."""
-        t = self.history.events["t"]
-        if given is None:
-            last = t[-1]
-            return torch.nextafter(last, last.new_tensor(math.inf)) if last.is_floating_point() else last + 1
-        at = parse_time(given, self.stream.t, f"at={given!r}")
-        if not abs(at) < 2**62:
-            raise DataError(f"at={at}: pass a finite time.")
-        # Embeddings move between two whole times too.
-        return torch.tensor(at, dtype=t.dtype if math.floor(at) == at else torch.float64, device=t.device)
-
-    def _numbers(self, times: Sequence[TimeLike] | NDArray[Any]) -> Array:
-        """Convert times to numbers of the stream's unit."""
-        numbers = np.asarray(times)
-        if numbers.ndim == 1 and numbers.dtype.kind not in "iuf":
-            numbers = np.array([parse_time(one, self.stream.t, f"t: {one!r}") for one in times])
-        if numbers.ndim != 1:
-            raise DataError("t must be a time, or one time per pair.")
-        return numbers
-
-    def _query_times(self, t: Array, place: Callable[[int], str]) -> Array:
-        """Return times that can be queried, as integers where the stream's are and all of them are whole."""
-        first = self.stream.t[0]
-        bad = ~((np.abs(t) < 2**62) & (t >= first))
-        if bad.any():
-            row = int(np.argmax(bad))
-            problem = f"is before the first event, at {first:,}" if t[row] < first else "is not a finite time"
-            raise DataError(f"{place(row)}: t={t[row]} {problem}; a score needs events to build on.")
-        whole = self.stream.t.dtype.kind == "i" and bool(np.all(np.floor(t) == t))
-        return t.astype(np.int64 if whole else np.float64)
-
-    def _ascending(self, times: Sequence[TimeLike] | NDArray[Any]) -> NDArray[Any]:
-        """Convert times to numbers of the stream; raise unless they ascend."""
-        numbers = np.asarray(times)
-        if numbers.ndim == 1 and numbers.dtype.kind not in "iuf":
-            numbers = np.array([parse_time(one, self.stream.t, f"times: {one!r}") for one in times])
-        if numbers.ndim != 1 or not len(numbers) or np.any(np.diff(numbers) < 0):
-            raise DataError("times must be a non-empty sequence in ascending order.")
-        return numbers
+        return query_time(given, self.stream.t, self.history.events["t"])
 
 
 def index_stream(stream: EventStream, state: NodeState) -> History:
     """Index a stream where the state is: on its device, or in pinned host memory."""
     history = History.from_stream(stream, "cpu" if state.on_host else state.device)
     return history.pinned_copy(state.device) if state.on_host else history
-
-
-def _check_k(k: int) -> None:
-    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
-        raise ConfigError(f"k={k!r}: pass a whole number of at least 1.")
-
-
-def _paired(src: Any, dst: Any) -> tuple[Array, Array]:
-    """Return two columns of ids; a single id is repeated for all of the other side."""
-    sides = [np.atleast_1d(np.asarray(side)) for side in (src, dst)]
-    single = [not isinstance(side, Iterable) or isinstance(side, str) for side in (src, dst)]
-    if single[0] != single[1]:
-        one = single.index(True)
-        sides[one] = np.repeat(sides[one], len(sides[1 - one]))
-    return sides[0], sides[1]

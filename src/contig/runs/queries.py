@@ -1,0 +1,85 @@
+"""The arguments of queries: their ids and times, checked and converted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from contig.data.clock import TimeLike, parse_time
+from contig.data.columns import Array
+from contig.errors import ConfigError, DataError
+
+LATEST = 2**62  # times stay far from where int64 overflows
+
+
+def check_k(k: int) -> None:
+    """Raise ``ConfigError`` unless ``k`` is a whole number of at least 1."""
+    if not isinstance(k, int | np.integer) or isinstance(k, bool) or k < 1:
+        raise ConfigError(f"k={k!r}: pass a whole number of at least 1.")
+
+
+def paired(src: Any, dst: Any) -> tuple[Array, Array]:
+    """Return two columns of ids; a single id is repeated for all of the other side."""
+    sides = [np.atleast_1d(np.asarray(side)) for side in (src, dst)]
+    single = [not isinstance(side, Iterable) or isinstance(side, str) for side in (src, dst)]
+    if single[0] != single[1]:
+        one = single.index(True)
+        sides[one] = np.repeat(sides[one], len(sides[1 - one]))
+    return sides[0], sides[1]
+
+
+def query_time(given: TimeLike | None, stream_times: Array, indexed: Tensor) -> Tensor:
+    """Convert a time to a tensor like ``indexed``, the times of the history.
+
+    None means just after the last event.
+    """
+    if given is None:
+        last = indexed[-1]
+        return torch.nextafter(last, last.new_tensor(math.inf)) if last.is_floating_point() else last + 1
+    at = parse_time(given, stream_times, f"at={given!r}")
+    if not abs(at) < LATEST:
+        raise DataError(f"at={at}: pass a finite time.")
+    # Embeddings move between two whole times too.
+    dtype = indexed.dtype if math.floor(at) == at else torch.float64
+    return torch.tensor(at, dtype=dtype, device=indexed.device)
+
+
+def pair_times(times: Sequence[TimeLike] | NDArray[Any], stream_times: Array) -> Array:
+    """Convert the times of pairs, one each, to numbers of the stream's unit."""
+    numbers = _numbers(times, stream_times, "t")
+    if numbers.ndim != 1:
+        raise DataError("t must be a time, or one time per pair.")
+    return numbers
+
+
+def ascending_times(times: Sequence[TimeLike] | NDArray[Any], stream_times: Array) -> Array:
+    """Convert the times of a trajectory to numbers of the stream's unit; raise unless they ascend."""
+    numbers = _numbers(times, stream_times, "times")
+    if numbers.ndim != 1 or not len(numbers) or np.any(np.diff(numbers) < 0):
+        raise DataError("times must be a non-empty sequence in ascending order.")
+    return numbers
+
+
+def _numbers(times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, name: str) -> Array:
+    numbers = np.asarray(times)
+    if numbers.ndim == 1 and numbers.dtype.kind not in "iuf":
+        return np.array([parse_time(one, stream_times, f"{name}: {one!r}") for one in times])
+    return numbers
+
+
+def score_times(t: Array, stream_times: Array, place: Callable[[int], str]) -> Array:
+    """Check times that pairs are scored at; they become integers if the stream's are and all are whole."""
+    first = stream_times[0]
+    bad = ~((np.abs(t) < LATEST) & (t >= first))
+    if bad.any():
+        row = int(np.argmax(bad))
+        problem = f"is before the first event, at {first:,}" if t[row] < first else "is not a finite time"
+        raise DataError(f"{place(row)}: t={t[row]} {problem}; a score needs events to build on.")
+    whole = stream_times.dtype.kind == "i" and bool(np.all(np.floor(t) == t))
+    return t.astype(np.int64 if whole else np.float64)
