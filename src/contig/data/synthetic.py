@@ -27,7 +27,7 @@ PAUSE_MEDIAN = 60.0
 PAUSE_SPREAD = 1.2
 SHORTEST_SILENCE = 3600.0
 FEATURE_NOISE = 0.5
-# The lowest and the highest value of each argument that is not a whole number.
+# The lowest and the highest value of each field of ``_Habits``.
 LIMITS = {
     **dict.fromkeys(("activity", "popularity"), (0.0, math.inf)),
     **dict.fromkeys(("drift", "repeat", "dropout"), (0.0, 1.0)),
@@ -94,38 +94,79 @@ def synthetic(
       a source takes up a new topic and repeats nothing; its last event has label 1, all others 0
       (default 0.1: about one event in 200, between wikipedia's 1 in 700 and mooc's 1 in 100).
     """
-    events, sources, destinations, topics = _sizes(events, sources, destinations, topics, bipartite)
+    sizes = _sizes(events, sources, destinations, topics, bipartite)
     edge_features, seed = _whole("edge_features", edge_features, 0), _whole("seed", seed, 0)
-    _check_numbers(
-        **{"activity": activity, "popularity": popularity, "drift": drift, "repeat": repeat},
-        **{"dropout": dropout, "span": span, "session": session, "silence": silence},
-    )
-
-    who, when, why, whom, leave, look = np.random.default_rng(seed).spawn(6)
-    layout = _layout(who, events, sources, activity, session)
-    t = _times(when, layout, span, silence)
-    dropouts = (layout.counts > 1) & (leave.random(len(layout.counts)) < dropout)
-    dropping_out = _last_session(layout) & dropouts[layout.user]
-    topic = _topics(why, layout, topics, drift, dropping_out)
-    parent = _parents(whom, layout, repeat, dropping_out)
-    item = _items(whom, topic, topics, destinations, popularity)[parent]
-    dst = _partners(whom, layout.user, item, destinations, sources if bipartite else None)
-
-    label = np.zeros(events, dtype=np.int64)
-    label[layout.last[dropouts]] = 1
-    order = np.argsort(t, kind="stable")
-    t = t[order]
-    features = _features(look, item[order] % topics, dropping_out[order], topics, edge_features)
+    habits = _Habits(span, activity, popularity, drift, repeat, session, silence, dropout)
+    _check_limits(habits)
+    rngs = _Generators(*np.random.default_rng(seed).spawn(6))
+    drawn = _in_time_order(_draw(rngs, sizes, habits, bipartite))
     stream = EventStream.from_arrays(
-        layout.user[order],
-        dst[order],
-        t - t[0],
-        label=label[order],
-        edge_features=features,
+        drawn.src,
+        drawn.dst,
+        drawn.t - drawn.t[0],
+        label=drawn.label,
+        edge_features=_features(rngs.features, drawn.topic, drawn.dropping_out, sizes.topics, edge_features),
         bipartite=bipartite,
-        origin=f"synthetic:{events}",
+        origin=f"synthetic:{sizes.events}",
     )
     return replace(stream, benchmark=True)
+
+
+class _Habits(NamedTuple):
+    """How sources behave; see ``synthetic``."""
+
+    span: float
+    activity: float
+    popularity: float
+    drift: float
+    repeat: float
+    session: float
+    silence: float
+    dropout: float
+
+
+class _Drawn(NamedTuple):
+    """Events without their features; every field is ``[events]``."""
+
+    src: Ints
+    dst: Ints
+    t: Ints
+    label: Ints
+    topic: Ints
+    dropping_out: Flags  # in the last session of a source that drops out
+
+
+class _Generators(NamedTuple):
+    """A random generator per aspect."""
+
+    activity: np.random.Generator
+    times: np.random.Generator
+    topics: np.random.Generator
+    partners: np.random.Generator
+    dropouts: np.random.Generator
+    features: np.random.Generator
+
+
+def _draw(rngs: _Generators, sizes: _Sizes, habits: _Habits, bipartite: bool) -> _Drawn:
+    """Draw the events, grouped by source."""
+    layout = _layout(rngs.activity, sizes.events, sizes.sources, habits.activity, habits.session)
+    t = _times(rngs.times, layout, habits.span, habits.silence)
+    dropouts = (layout.counts > 1) & (rngs.dropouts.random(len(layout.counts)) < habits.dropout)
+    dropping_out = _last_session(layout) & dropouts[layout.user]
+    interest = _topics(rngs.topics, layout, sizes.topics, habits.drift, dropping_out)
+    parent = _parents(rngs.partners, layout, habits.repeat, dropping_out)
+    item = _items(rngs.partners, interest, sizes.topics, sizes.destinations, habits.popularity)[parent]
+    offset = sizes.sources if bipartite else None
+    dst = _partners(rngs.partners, layout.user, item, sizes.destinations, offset)
+    label = np.zeros(sizes.events, dtype=np.int64)
+    label[layout.last[dropouts]] = 1
+    return _Drawn(layout.user, dst, t, label, item % sizes.topics, dropping_out)
+
+
+def _in_time_order(drawn: _Drawn) -> _Drawn:
+    order = np.argsort(drawn.t, kind="stable")
+    src, dst, t, label, topic, dropping_out = drawn
+    return _Drawn(src[order], dst[order], t[order], label[order], topic[order], dropping_out[order])
 
 
 class _Sizes(NamedTuple):
@@ -162,8 +203,8 @@ def _whole(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def _check_numbers(**values: float) -> None:
-    for name, value in values.items():
+def _check_limits(habits: _Habits) -> None:
+    for name, value in habits._asdict().items():
         low, high = LIMITS[name]
         numeric = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not numeric or not low <= value <= high or not math.isfinite(value):
