@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from support.commands import Answer
 from typer.main import get_command
 
 from contig import __version__
-from contig.cli import app, console, data
+from contig.cli import app, console, data, main
 
 pytestmark = pytest.mark.usefixtures("isolated")
 COMMANDS = sorted(get_command(app).commands)  # type: ignore[attr-defined]
@@ -29,6 +30,11 @@ def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         timeout=120,
         env=os.environ | environment,
     )
+
+
+def test_the_installed_command_is_this_command_line() -> None:
+    (script,) = entry_points(group="console_scripts", name="contig")
+    assert script.load() is main
 
 
 def test_an_unknown_name_gets_a_suggestion() -> None:
