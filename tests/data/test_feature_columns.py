@@ -10,8 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from support.event_files import rejection
 
-from contig.data.feature_columns import FeatureColumn
+from contig.data.columns import Column, row_place
+from contig.data.feature_columns import FeatureColumn, raw_features
 from contig.data.readers import read_events
+from contig.errors import DataError
 
 NAN = float("nan")
 CSV = """who,what,when,price,kind,express,spare
@@ -89,6 +91,46 @@ def test_one_wrong_number_is_not_a_category(tmp_path: Path) -> None:
     path.write_text("src,dst,t,price\n" + "".join(rows))
     message = rejection(path, features=["price"])
     assert "line 15, column 'price': 'l3.5' is not a number, but most values" in message
+
+
+def read_as(values: pa.Array, kind: str) -> tuple[list, tuple[str, ...] | None]:
+    column = Column("x", pa.chunked_array([values]), "new.csv", row_place("new.csv"))
+    found = raw_features([column], {"x": kind})
+    return [None if np.isnan(x) else float(x) for x in found.values[:, 0]], found.columns[0].categories
+
+
+@pytest.mark.parametrize(
+    ("values", "names"),
+    [
+        (pa.array(["01", "1", None, "NA"]), ("01", "1")),
+        (pa.array([3, 10, None]), ("10", "3")),
+        (pa.array([3.0, 2.5, None]), ("2.5", "3")),
+        (pa.array([True, False, None]), ("false", "true")),
+        (pa.array(["2024-01-02", "2024-01-03", ""]), ("2024-01-02", "2024-01-03")),
+    ],
+)
+def test_a_column_of_categories_is_text_whatever_it_looks_like(values: pa.Array, names) -> None:
+    found, categories = read_as(values, "category")
+    assert categories == names
+    written = [str(value).lower().removesuffix(".0") for value in values.to_pylist()[:2]]
+    assert [names[int(code)] for code in found[:2]] == written
+    assert set(found[2:]) == {None}
+
+
+def test_a_column_of_numbers_rejects_text_by_row() -> None:
+    assert read_as(pa.array([" 2 ", "", "1e2"]), "number") == ([2, None, 100], None)
+    assert read_as(pa.array(["True", None, "false"]), "number") == ([1, None, 0], None)
+    assert read_as(pa.array([None, ""]), "number") == ([None, None], None)
+    with pytest.raises(DataError, match=r"row 1 .*column 'x': 'red' is not a number, which 'x' held"):
+        read_as(pa.array(["2", "red", "blue"]), "number")
+
+
+def test_a_column_without_any_value_is_read() -> None:
+    table = pa.table({"src": [1, 2], "dst": [3, 4], "t": [0, 1], "note": pa.nulls(2)})
+    stream = read_events(table, features=["note"])
+    assert np.isnan(stream.edge_features).all()
+    assert stream.edge_columns == (FeatureColumn("note"),)
+    assert read_as(pa.nulls(2), "category") == ([None, None], ())
 
 
 def test_what_is_beyond_float32_is_refused() -> None:

@@ -116,10 +116,35 @@ def test_a_missing_column_and_another_kind_are_refused(plan: FeaturePlan) -> Non
     with pytest.raises(DataError, match=r"no feature column 'age'.*age, price, kind, one"):
         plan.encode(RawFeatures(np.zeros((1, 1), np.float32), (FeatureColumn("price"),)), "new.csv")
     columns = (FeatureColumn("age", ("old",)), *raw_columns(plan)[1:])
-    with pytest.raises(DataError, match=r"new\.csv: column 'age' holds text, but .* numbers"):
+    with pytest.raises(DataError, match=r"new\.csv, row 0 .*, column 'age': 'old' is not a number"):
         plan.encode(RawFeatures(np.zeros((1, 4), np.float32), columns), "new.csv")
     nothing = RawFeatures(np.full((1, 4), np.nan, np.float32), columns)
     assert np.isfinite(plan.encode(nothing, "new.csv")).all()  # no value, no contradiction
+
+
+def test_numbers_are_categories_where_the_plan_says_so_and_text_is_numbers() -> None:
+    codes = np.repeat([0, 1], 10).astype(np.float32)
+    raw = RawFeatures(
+        np.stack([codes, np.arange(20)], axis=1).astype(np.float32),
+        (FeatureColumn("zone", ("1", "2")), FeatureColumn("size")),
+    )
+    plan = FeaturePlan.fit(raw, np.arange(20))
+    later = RawFeatures(
+        np.array([[2.0, 1], [7, 0]], np.float32),
+        (FeatureColumn("zone"), FeatureColumn("size", ("10", "9.5"))),
+    )
+    found = dict(zip(plan.outputs, plan.encode(later, "later").T, strict=True))
+    assert [found["zone=2"].tolist(), found["zone=other"].tolist()] == [[1, 0], [0, 1]]
+    expected = (np.array([9.5, 10]) - 9.5) / np.arange(20).std()
+    np.testing.assert_allclose(found["size"], expected, atol=1e-6)
+
+
+def test_a_plain_matrix_has_the_columns_of_a_file(raw: RawFeatures, plan: FeaturePlan) -> None:
+    with pytest.raises(DataError, match="3 features; those of the run are age, price, kind, one"):
+        plan.encode_matrix(np.zeros((2, 3), np.float32), "new")
+    numbers = RawFeatures(raw.values[:, [0, 1, 3]], tuple(raw.columns[i] for i in (0, 1, 3)))
+    own = FeaturePlan.fit(numbers, TRAIN)
+    assert own.encode_matrix(numbers.values, "new").tolist() == own.encode(numbers, "new").tolist()
 
 
 def test_missing_values_of_a_complete_training_part_become_the_mean(plan: FeaturePlan) -> None:

@@ -88,6 +88,61 @@ def test_a_file_without_the_columns_is_refused(run: contig.Run, tmp_path: Path) 
         run.observe(path, src="user", dst="item", t="time", features=["price"])
 
 
+CODES = "src,dst,t,zone\n" + "".join(
+    f"u{i % 5},v{i % 3},{i},{'01' if i % 2 else 'north'}\n" for i in range(60)
+)
+
+
+def test_the_plan_says_what_a_column_holds(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text(CODES)
+    run = contig.fit(tmp_path / "codes.csv", "popularity", features=["zone"], show=False)
+    later = tmp_path / "later.csv"
+    later.write_text("src,dst,t,zone\nu1,v1,70,01\nu2,v1,71,1\n")  # all of it looks like numbers
+    run.observe(later)
+    assert run.features.events.outputs == ("zone=01", "zone=north", "zone=other")
+    assert run.stream.edge_features[60:].tolist() == [[1, 0, 0], [0, 0, 1]]
+    with pytest.raises(ConfigError, match=r"preprocess=False .*omit the option"):
+        run.observe(later, preprocess=False)
+
+
+def vectors(values: np.ndarray, start: int) -> dict[str, np.ndarray | list]:
+    rows = np.arange(len(values))
+    return {"src": rows % 4, "dst": 10 + rows % 3, "t": start + rows, "features": values.tolist()}
+
+
+def test_vectors_are_encoded_from_any_source() -> None:
+    drawn = np.random.default_rng(4).normal(3, 2, (90, 2))
+    run = contig.fit(vectors(drawn[:80], 0), "popularity", preprocess=True, show=False)
+    plan = run.features.events.columns
+    expected = [[(v - c.mean) / c.scale for v, c in zip(row, plan, strict=True)] for row in drawn[80:]]
+    table = vectors(drawn[80:], 80)
+    wide = {name: table[name] for name in ("src", "dst", "t")} | {f"f{i}": drawn[80:, i] for i in (0, 1)}
+    stream = contig.read_events(table)
+    for source in (table, wide, stream):
+        found = read_new_events(source, contig.ReadOptions(), run.features).columns.features
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(DataError, match="1 features; those of the run are f0, f1"):
+        run.observe(vectors(drawn[80:, :1], 80))
+
+
+def test_a_run_without_a_plan_takes_complete_numbers_only(tmp_path: Path) -> None:
+    run = contig.fit(vectors(np.ones((60, 1)), 0), "popularity", show=False)
+    bad = {"src": [1, 2], "dst": [10, 11], "t": [70, 71]}
+    for kind, problem in ((["a", "b"], "is not a number"), ([1.0, None], "the feature is missing")):
+        with pytest.raises(DataError, match=problem):
+            run.observe({**bad, "kind": kind}, features=["kind"])
+    raw = contig.read_events({**bad, "kind": ["a", "b"]}, features=["kind"])
+    with pytest.raises(DataError, match="column 'kind' holds categories"):
+        run.observe(raw)
+    gap = contig.read_events({**bad, "size": [1.0, None]}, features=["size"])
+    with pytest.raises(DataError, match=r"row 1 .*column 'size': the feature is missing"):
+        run.observe(gap)
+    with pytest.raises(ConfigError, match="preprocess=True"):
+        run.observe({**bad, "size": [1.0, 2.0]}, features=["size"], preprocess=True)
+    assert run.observe({**bad, "size": [1.0, 2.0]}, features=["size"]) == 2
+    assert run.stream.edge_features[60:].tolist() == [[1], [2]]
+
+
 def test_a_changed_plan_is_noticed(run: contig.Run, tmp_path: Path) -> None:
     import shutil
 

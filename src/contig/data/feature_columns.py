@@ -6,18 +6,20 @@ position among the names of its column. ``contig.data.feature_plan`` turns them 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from contig.data.columns import ARROW_ERRORS, Column, first_true, is_text
+from contig.data.columns import ARROW_ERRORS, Column, first_true, is_text, row_place
 from contig.errors import DataError
 
 Features = NDArray[np.float32]
+Kind = Literal["number", "category"]
 
 MOSTLY = 0.9  # a text column of which this share is numbers has wrong numbers rather than categories
 MOST_CATEGORIES = 2**24  # that float32 tells apart
@@ -31,6 +33,10 @@ class FeatureColumn:
     name: str
     categories: tuple[str, ...] | None = None
 
+    @property
+    def kind(self) -> Kind:
+        return "number" if self.categories is None else "category"
+
 
 @dataclass(frozen=True, eq=False)
 class RawFeatures:
@@ -40,19 +46,36 @@ class RawFeatures:
     columns: tuple[FeatureColumn, ...]
 
 
-def raw_features(columns: Sequence[Column]) -> RawFeatures:
-    """Read columns of numbers, booleans or text; text that is not numeric is categories."""
-    found = [_read(column) for column in columns]
+def raw_features(columns: Sequence[Column], kinds: Mapping[str, Kind] | None = None) -> RawFeatures:
+    """Read columns of numbers, booleans or text.
+
+    ``kinds`` says by name what columns hold; in all others, text that is not numeric is categories.
+    """
+    found = [_read(column, (kinds or {}).get(column.name)) for column in columns]
     values = np.stack([values for values, _ in found], axis=1)
     return RawFeatures(values, tuple(column for _, column in found))
 
 
-def _read(column: Column) -> tuple[Features, FeatureColumn]:
+def as_kinds(raw: RawFeatures, kinds: Mapping[str, Kind], origin: str) -> RawFeatures:
+    """Return features whose columns are of these kinds: numbers as text, or text parsed as numbers."""
+    if all(kinds.get(column.name, column.kind) == column.kind for column in raw.columns):
+        return raw
+    place = row_place(origin)
+    columns = [
+        Column(name, pa.chunked_array([values]), origin, place) for name, values in arrow_columns(raw).items()
+    ]
+    return raw_features(columns, {column.name: column.kind for column in raw.columns} | dict(kinds))
+
+
+def _read(column: Column, kind: Kind | None) -> tuple[Features, FeatureColumn]:
     values = column.plain()
+    if pa.types.is_null(values.type):
+        values = values.cast(pa.large_string())
+    if kind == "category":
+        return _categories(column, _present(_written(column, values)))
     if is_text(values.type):
-        text = pc.utf8_trim_whitespace(values)
-        text = pc.if_else(pc.is_in(text, value_set=pa.array(MISSING_WORDS, text.type)), None, text)
-        numbers = _parsed(column, text)
+        text = _present(values)
+        numbers = _parsed(column, text) if kind is None else _parsed_number(column, text)
         if numbers is not None:
             return _numbers(column, numbers)
         _reject_dates(column, text)
@@ -61,6 +84,29 @@ def _read(column: Column) -> tuple[Features, FeatureColumn]:
     if types.is_integer(values.type) or types.is_floating(values.type) or types.is_boolean(values.type):
         return _numbers(column, values)
     raise column.type_error("labels and features must be numbers or categories.")
+
+
+def _present(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text without blanks around it, and null where it says that a value is missing."""
+    text = pc.utf8_trim_whitespace(values)
+    return pc.if_else(pc.is_in(text, value_set=pa.array(MISSING_WORDS, text.type)), None, text)
+
+
+def _written(column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return categories as text; whole numbers are written without a decimal point."""
+    if is_text(values.type):
+        return values
+    text = column.cast(values, pa.large_string(), "is not a category; use text or a number.")
+    return pc.replace_substring_regex(text, r"\.0$", "") if pa.types.is_floating(values.type) else text
+
+
+def _parsed_number(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return text as numbers, and true and false as 1 and 0; anything else is rejected."""
+    flags = pc.utf8_lower(text)
+    if pc.all(pc.is_in(flags, value_set=pa.array(["true", "false", None], flags.type))).as_py():
+        return pc.equal(flags, "true")
+    problem = f"is not a number, which {column.name!r} held in training; correct it, or leave it empty."
+    return column.cast(text, pa.float64(), problem)
 
 
 def _parsed(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray | None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contig.data.feature_columns import FeatureColumn, RawFeatures
+from contig.data.feature_columns import FeatureColumn, Kind, RawFeatures, as_kinds
 from contig.errors import DataError
 from contig.schema import Record
 
@@ -37,7 +36,7 @@ class ColumnPlan(Record):
     """
 
     name: str
-    kind: Literal["number", "category"]
+    kind: Kind
     missing: bool
     mean: float = 0.0
     scale: float = 0.0
@@ -71,6 +70,11 @@ class FeaturePlan(Record):
         return tuple(column.name for column in self.columns)
 
     @property
+    def kinds(self) -> dict[str, Kind]:
+        """What the columns hold, by name."""
+        return {column.name: column.kind for column in self.columns}
+
+    @property
     def outputs(self) -> tuple[str, ...]:
         """The names of the encoded features."""
         return tuple(name for column in self.columns for name in column.outputs)
@@ -83,6 +87,7 @@ class FeaturePlan(Record):
 
     def encode(self, raw: RawFeatures, origin: str) -> Features:
         """Return the features ``[rows, width]`` of columns with the same names, in any order."""
+        raw = as_kinds(raw, self.kinds, origin)
         places = {column.name: i for i, column in enumerate(raw.columns)}
         if absent := [name for name in self.inputs if name not in places]:
             raise DataError(
@@ -90,10 +95,19 @@ class FeaturePlan(Record):
                 f"features are {', '.join(self.inputs)}."
             )
         encoded = [
-            _encoded(plan, raw.columns[places[plan.name]], raw.values[:, places[plan.name]], origin)
+            _encoded(plan, raw.columns[places[plan.name]], raw.values[:, places[plan.name]])
             for plan in self.columns
         ]
         return np.concatenate(encoded, axis=1) if encoded else np.zeros((len(raw.values), 0), np.float32)
+
+    def encode_matrix(self, matrix: Features, origin: str) -> Features:
+        """Encode a matrix ``[rows, columns]`` whose columns are those of a file, in their order."""
+        if matrix.shape[1] != len(self.inputs):
+            raise DataError(
+                f"{origin}: the events have {matrix.shape[1]} features; those of the run are "
+                f"{', '.join(self.inputs)}, as they are in a file."
+            )
+        return self.encode(RawFeatures(matrix, tuple(map(FeatureColumn, self.inputs))), origin)
 
 
 # --- fitting -----------------------------------------------------------------------------------------
@@ -143,14 +157,7 @@ def _compressed(values: Floats, unit: float) -> Floats:
 # --- encoding ----------------------------------------------------------------------------------------
 
 
-def _encoded(plan: ColumnPlan, column: FeatureColumn, values: Features, origin: str) -> Features:
-    if (plan.kind == "category") != (column.categories is not None):
-        now, before = ("numbers", "categories") if column.categories is None else ("text", "numbers")
-        if not np.isnan(values).all():
-            raise DataError(
-                f"{origin}: column {column.name!r} holds {now}, but the run was trained with {before} in it; "
-                "check the column."
-            )
+def _encoded(plan: ColumnPlan, column: FeatureColumn, values: Features) -> Features:
     missing = np.isnan(values)
     own = _one_hot(plan, column, values) if plan.kind == "category" else _standardized(plan, values)
     own[missing] = 0.0

@@ -30,7 +30,7 @@ from contig.data.columns import (
     value_at,
 )
 from contig.data.date_formats import parsed_dates
-from contig.data.feature_columns import FeatureColumn, raw_features
+from contig.data.feature_columns import FeatureColumn, Kind, raw_features
 from contig.data.ids import TextIds
 from contig.errors import DataError
 
@@ -103,13 +103,15 @@ def validate_columns(
     date_format: str | None = None,
     *,
     raw: bool = False,
+    kinds: Mapping[str, Kind] | None = None,
 ) -> EventColumns:
     """Validate the columns of a table with at least one row.
 
     ``features`` are columns of numbers, or one column of lists; ``raw`` ones may also hold categories and
-    missing values, and are encoded later. ``date_format`` says how times are written.
+    missing values, and are encoded later; ``kinds`` says which they are, by name. ``date_format`` says how
+    times are written.
     """
-    found = raw_features(features) if raw and features else None
+    found = raw_features(features, kinds) if raw and features else None
     matrix = validate_features(features) if features and found is None else None
     return EventColumns(
         src=validate_ids(src),

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contig.data.clock import LATEST, TimeSpan
 from contig.data.columns import Array, Column, is_text, row_place
-from contig.data.feature_columns import FeatureColumn, RawFeatures, raw_features
+from contig.data.feature_columns import RawFeatures, raw_features
 from contig.data.feature_plan import FeaturePlan
 from contig.data.ids import TextIds, distinct_ids
 from contig.data.validation import (
@@ -107,7 +107,7 @@ def _columns(events: Any, plan: FeaturePlan | None) -> tuple[dict[str, Column], 
     if features is None and plan is not None and len(columns["t"]):
         found = [_table_column(events, name) for name in plan.inputs if name in names]
         none = RawFeatures(np.zeros((len(columns["t"]), 0), np.float32), ())
-        return columns, plan.encode(raw_features(found) if found else none, ORIGIN)
+        return columns, plan.encode(raw_features(found, plan.kinds) if found else none, ORIGIN)
     matrix = None if features is None or not len(features) else validate_features([features])
     return columns, _encoded(matrix, plan)
 
@@ -117,15 +117,8 @@ def _table_column(table: pa.Table, name: str) -> Column:
 
 
 def _encoded(matrix: NDArray[np.float32] | None, plan: FeaturePlan | None) -> NDArray[np.float32] | None:
-    """Encode a list of features per event: the run's columns in their order, which must be numbers."""
-    if matrix is None or plan is None:
-        return matrix
-    if matrix.shape[1] != len(plan.inputs):
-        raise DataError(
-            f"{ORIGIN}: the events have {matrix.shape[1]} features; those of the run are "
-            f"{', '.join(plan.inputs)}."
-        )
-    return plan.encode(RawFeatures(matrix, tuple(map(FeatureColumn, plan.inputs))), ORIGIN)
+    """Encode a list of features per event: the run's columns in their order."""
+    return matrix if matrix is None or plan is None else plan.encode_matrix(matrix, ORIGIN)
 
 
 def _labels(column: Column, numeric: bool) -> list[int | str]:

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contig.data.columns import first_true
 from contig.data.encoding import FeaturePlans
 from contig.data.feature_columns import RawFeatures
+from contig.data.feature_plan import FeaturePlan
 from contig.data.read_options import ReadOptions
 from contig.data.readers import PairTable, read_pairs
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
+from contig.errors import ConfigError, DataError
 
 
 def read_new_events(
@@ -20,18 +23,67 @@ def read_new_events(
 ) -> PairTable:
     """Read events from a file, a table or a stream.
 
-    Feature columns that are not named are those of the run. Features of a stream that are not columns of a
-    file are taken as encoded already.
+    Feature columns that are not named are those of the run, and hold what they held in training: numbers or
+    categories. Vectors, and features of a stream that are not columns of a file, have the values that the
+    columns of a file would have, in their order.
     """
     plan = None if plans is None else plans.events
-    if plan is not None and reading.features is None:
-        reading = reading.updated(features=plan.inputs)
-    columns, place = read_pairs(source, reading, with_features=True, with_labels=with_labels)
-    if plan is None or not columns.feature_columns or columns.features is None:
-        return PairTable(columns, place)
-    raw = RawFeatures(columns.features, columns.feature_columns)
-    features = plan.encode(raw, place(0).rpartition(", ")[0])
-    return PairTable(replace(columns, features=features, feature_columns=()), place)
+    table = read_pairs(
+        source,
+        _as_in_training(reading, plan),
+        with_features=True,
+        with_labels=with_labels,
+        kinds=None if plan is None else plan.kinds,
+    )
+    features = _complete(table) if plan is None else _encoded(table, plan)
+    return PairTable(replace(table.columns, features=features, feature_columns=()), table.place)
+
+
+def _as_in_training(reading: ReadOptions, plan: FeaturePlan | None) -> ReadOptions:
+    """Return how to read features that are encoded by a plan, or used as they are."""
+    if plan is None:
+        if reading.preprocess:
+            raise ConfigError(
+                "preprocess=True (--preprocess): this run uses its features as they are; omit the option."
+            )
+        return reading.updated(preprocess=False)
+    if reading.preprocess is False:
+        raise ConfigError(
+            "preprocess=False (--raw-features): this run encodes its features as in training; pass them as "
+            "they are in a file, and omit the option."
+        )
+    if reading.features is not None:
+        return reading
+    if plan.inputs == tuple(f"f{i}" for i in range(len(plan.inputs))):  # those of vectors
+        return reading.updated(preprocess=True)
+    return reading.updated(features=plan.inputs)
+
+
+def _encoded(table: PairTable, plan: FeaturePlan) -> NDArray[np.float32] | None:
+    columns, origin = table.columns, table.place(0).rpartition(", ")[0]
+    if columns.features is None:
+        return None
+    if not columns.feature_columns:
+        return plan.encode_matrix(columns.features, origin)
+    return plan.encode(RawFeatures(columns.features, columns.feature_columns), origin)
+
+
+def _complete(table: PairTable) -> NDArray[np.float32] | None:
+    """Return features that are used as they are: numbers, none of them missing."""
+    columns = table.columns
+    if columns.features is None or not columns.feature_columns:
+        return columns.features
+    if named := [column.name for column in columns.feature_columns if column.categories is not None]:
+        raise DataError(
+            f"{table.place(0)}, column {named[0]!r} holds categories, but the features of this run are "
+            "numbers; name other columns with features= (--features)."
+        )
+    missing = np.isnan(columns.features)
+    if missing.any():
+        row, column = divmod(first_true(missing.ravel()), missing.shape[1])
+        name = columns.feature_columns[column].name
+        raise DataError(f"{table.place(row)}, column {name!r}: the feature is missing; fill it in.")
+    return columns.features
 
 
 def labels_in_order(columns: EventColumns) -> NDArray[np.int64]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from contig.data.columns import ARROW_ERRORS, Column, is_list
+from contig.data.feature_columns import Kind
 from contig.data.validation import EventColumns, no_events, validate_columns
 from contig.errors import DataError
 
@@ -48,8 +49,17 @@ class OpenedTable:
     list_columns: frozenset[int] = frozenset()
     has_header: bool = True
 
-    def columns(self, roles: Roles, table: pa.Table, date_format: str | None = None) -> EventColumns:
-        """Validate the columns of ``table``, which holds those at ``roles.positions``."""
+    def columns(
+        self,
+        roles: Roles,
+        table: pa.Table,
+        date_format: str | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+    ) -> EventColumns:
+        """Validate the columns of ``table``, which holds those at ``roles.positions``.
+
+        ``kinds`` says by name what raw feature columns hold.
+        """
         if table.num_rows == 0:
             raise no_events(self.origin)
         column = {
@@ -64,6 +74,7 @@ class OpenedTable:
             [column[i] for i in roles.features],
             date_format,
             raw=roles.raw,
+            kinds=kinds,
         )
 
 

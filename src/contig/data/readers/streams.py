@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Unpack
 from contig.data.columns import ARROW_ERRORS, Column, row_place
 from contig.data.encoding import to_encode
 from contig.data.events import EventStream
+from contig.data.feature_columns import Kind
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
 from contig.data.readers.node_files import with_node_file
@@ -68,11 +69,13 @@ def read_pairs(
     *,
     with_features: bool = False,
     with_labels: bool = False,
+    kinds: Mapping[str, Kind] | None = None,
     **options: Unpack[ReadKeywords],
 ) -> PairTable:
     """Read pairs from any source that ``read_events`` takes, or a stream, in the order of its rows.
 
-    Labels, if they are wanted, may be missing; then they are ``UNKNOWN_LABEL``.
+    Labels, if they are wanted, may be missing; then they are ``UNKNOWN_LABEL``. ``kinds`` says by name what
+    feature columns hold, where that is not to be detected.
     """
     reading = reading_options(reading).updated(**options)
     opened = source if isinstance(source, EventStream) else _open(source, reading)
@@ -82,14 +85,16 @@ def read_pairs(
     roles = roles if with_labels else replace(roles, label=None)
     roles = roles if with_features else replace(roles, features=())
     with read_errors(opened.origin, "check the file or write it again."):
-        return PairTable(_columns_of(opened, roles, reading.date_format), opened.place)
+        return PairTable(_columns_of(opened, roles, reading.date_format, kinds), opened.place)
 
 
-def _columns_of(opened: OpenedTable, roles: Roles, date_format: str | None) -> EventColumns:
+def _columns_of(
+    opened: OpenedTable, roles: Roles, date_format: str | None, kinds: Mapping[str, Kind] | None
+) -> EventColumns:
     """Load and validate columns of pairs, whose labels may be missing."""
     table, bare = opened.load(roles), replace(roles, label=None)
     place = {position: n for n, position in enumerate(roles.positions)}
-    columns = opened.columns(bare, table.select([place[i] for i in bare.positions]), date_format)
+    columns = opened.columns(bare, table.select([place[i] for i in bare.positions]), date_format, kinds)
     if roles.label is None:
         return columns
     name, values = opened.names[roles.label], table.column(place[roles.label])
