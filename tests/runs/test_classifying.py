@@ -18,8 +18,9 @@ import contig
 from contig.data.shop import FEATURES, shop_table
 from contig.errors import ConfigError, DataError, RunError
 from contig.runs.classifying import FILE, load_classifier
+from contig.runs.folder import RunFolder
 from contig.tasks import label_decoding, label_trees
-from contig.tasks.label_classifier import MARGIN
+from contig.tasks.label_classifier import MARGIN, LabelClassifier
 
 COLUMNS = {"src": "user", "dst": "item", "t": "time", "label": "fraud"}
 FLAGS = ("--src", "user", "--dst", "item", "--time", "time")
@@ -241,6 +242,31 @@ def test_a_classifier_of_other_weights_is_not_used(run: contig.Run, tmp_path: Pa
     shutil.copytree(run.path, copy)
     contig.resume(copy, epochs=2, show=False)
     assert not (copy / FILE).exists()
+
+
+def test_a_classifier_is_saved_for_the_weights_it_was_fitted_on(
+    run: contig.Run, later: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(shutil.copytree(run.path, tmp_path / "run"))
+    opened, waits = contig.Run.open(path), []
+    fitted, serving = load_classifier(opened, None), (path / "serving.pt").read_bytes()
+    (path / FILE).unlink()
+    locked = RunFolder.locked
+    monkeypatch.setattr(RunFolder, "locked", lambda f, *, wait=False: waits.append(wait) or locked(f))
+    monkeypatch.setattr(LabelClassifier, "fit", lambda *arguments: fitted)
+    assert opened.classify(later, show=False).decoder == fitted.chosen.name
+    assert waits == [True]  # for another process that writes at that moment
+    assert load_classifier(opened, None) is not None
+
+    def trained_further_meanwhile(*arguments: object) -> LabelClassifier:
+        (path / "serving.pt").write_bytes(serving + b"other")
+        return fitted
+
+    (path / FILE).unlink()
+    monkeypatch.setattr(LabelClassifier, "fit", trained_further_meanwhile)
+    with pytest.raises(RunError, match="trained further by another process"):
+        opened.classify(later, show=False)
+    assert not (path / FILE).exists()
 
 
 def test_a_run_in_training_is_refused(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:

@@ -49,12 +49,7 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
     """Classify the events that the run was trained on; its quality is that of the test events."""
     stream, split = run.trained_stream, decoder_split(run)
     label = _labels(run, split)
-    saved = None if refit else load_classifier(run, label_delay)
-    delay = _delay(label_delay) if saved is None else saved.delay
-    with Display(show) as display:
-        with display.bar("embedding", len(stream)) as progress:
-            inputs, names = _known_inputs(run, split, delay, progress)
-        classifier = saved or _fitted(run, inputs, names, label, split, delay, display)
+    classifier, inputs = _classifier_and_inputs(run, split, label, label_delay, refit, show)
     probability, baseline = classifier.chosen.probability(inputs), classifier.baseline.probability(inputs)
     part = np.full(len(stream), "unused", dtype="U10")
     for name, rows in zip(PARTS, (split.train, split.val, split.test), strict=True):
@@ -73,23 +68,39 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
         last_event=_last_known(stream.t, stream.t),
         decoder=classifier.chosen.name,
         validation_aucs=dict(classifier.validation_aucs),
-        label_delay=delay,
+        label_delay=classifier.delay,
     )
 
 
+def _classifier_and_inputs(
+    run: Run,
+    split: Split,
+    label: NDArray[np.bool_],
+    label_delay: float | None,
+    refit: bool,
+    show: bool | None,
+) -> tuple[LabelClassifier, LabelInputs]:
+    """Return the saved classifier, or fit one, and what it reads of the run's own events."""
+    saved = None if refit else load_classifier(run, label_delay)
+    delay = _delay(label_delay) if saved is None else saved.delay
+    with Display(show) as display:
+        with display.bar("embedding", len(run.trained_stream)) as progress:
+            inputs, names = _known_inputs(run, split, delay, progress)
+        return saved or _fitted(run, inputs, names, label, split, delay, display), inputs
+
+
 def classify_new(
-    run: Run, events: Any, reading: ReadOptions, *, label_delay: float | None, show: bool | None
+    run: Run, events: Any, reading: ReadOptions, *, label_delay: float | None, refit: bool, show: bool | None
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
     _require_finished(run)
     columns, place = read_new_events(events, reading, run.features, with_labels=True)
     _check_label_values(columns, place)
     checked_times(run.stream, columns.t, place)  # before a classifier is fitted, which may take minutes
-    saved = load_classifier(run, label_delay)
+    saved = None if refit else load_classifier(run, label_delay)
     if saved is None:
-        classify_known(run, label_delay=label_delay, refit=False, show=show)
-        saved = load_classifier(run, label_delay)
-        assert saved is not None
+        split = decoder_split(run)
+        saved, _ = _classifier_and_inputs(run, split, _labels(run, split), label_delay, refit, show)
     with run.online.reading(), Display(show) as display, display.bar("embedding", len(columns.t)) as progress:
         inputs, new = _new_inputs(run, columns, place, saved, progress)
     order = np.argsort(columns.t, kind="stable")
@@ -128,7 +139,7 @@ def load_classifier(run: Run, label_delay: float | None) -> LabelClassifier | No
     classifier = LabelClassifier.from_content(
         content, lambda reason: unfit(run.path / FILE, reason, "Delete it to fit a new classifier.")
     )
-    current = content.get("serving") == run.folder.version("serving.pt")
+    current = content.get("serving") == run.served_version
     return classifier if current and label_delay in (None, classifier.delay) else None
 
 
@@ -143,9 +154,9 @@ def _fitted(
 ) -> LabelClassifier:
     with display.bar("decoders", len(READS)) as progress:
         classifier = LabelClassifier.fit(inputs, names, label, split, delay, progress)
-    with run.folder.locked():
-        content = {**classifier.content(), "serving": run.folder.version("serving.pt")}
-        run.folder.save(FILE, content)
+    with run.folder.locked(wait=True):  # minutes of fitting are not lost because another process writes
+        run.check_served_version()
+        run.folder.save(FILE, {**classifier.content(), "serving": run.served_version})
     return classifier
 
 

@@ -144,12 +144,21 @@ class Run(TrainedModel):
         with self.folder.locked(), self.online.writing():
             if self.folder.version("observed.pt") != self._version:
                 raise RunError(f"{self.path} was updated by another process; open the run again.")
-            if self.folder.version("serving.pt") != self._served:
-                raise RunError(f"{self.path} was trained further by another process; open the run again.")
+            self.check_served_version()
             with self._undone_on_failure():
                 added = self.observe_columns(columns, place, repeated=repeated)
                 self._save_observed()
         return added
+
+    @property
+    def served_version(self) -> str | None:
+        """The checksum of the weights and the state that were loaded; None if the training is unfinished."""
+        return self._served
+
+    def check_served_version(self) -> None:
+        """Raise ``RunError`` if another process has replaced the weights since they were loaded."""
+        if self.folder.version("serving.pt") != self._served:
+            raise RunError(f"{self.path} was trained further by another process; open the run again.")
 
     def observe_columns(
         self, events: EventColumns, place: Callable[[int], str], *, repeated: Repeated = "refuse"
@@ -358,12 +367,9 @@ class Run(TrainedModel):
         ``label_delay``, fits it again.
         """
         given = reading_options(reading).updated(**options)
-        if events is not None and not refit:
-            return classify_new(self, events, given, label_delay=label_delay, show=show)
-        known = classify_known(self, label_delay=label_delay, refit=refit, show=show)
-        if events is None:
-            return known
-        return classify_new(self, events, given, label_delay=known.label_delay, show=show)
+        if events is not None:
+            return classify_new(self, events, given, label_delay=label_delay, refit=refit, show=show)
+        return classify_known(self, label_delay=label_delay, refit=refit, show=show)
 
     def evaluate_heuristics(
         self,
