@@ -11,7 +11,16 @@ import pytest
 
 from contig.data.datasets import open_stream
 from contig.errors import ConfigError
-from contig.experiments.recipes import PLAIN, Recipe, find_recipe, heuristics_for, identified, read_recipes
+from contig.experiments.identity import run_key
+from contig.experiments.recipes import (
+    PLAIN,
+    Recipe,
+    explicit_holdout,
+    find_recipe,
+    heuristics_for,
+    identified,
+    read_recipes,
+)
 from contig.reproduction.paper import published_settings
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -71,6 +80,45 @@ def test_fingerprints_are_those_of_the_events() -> None:
     found = identified(recipes)
     expected = [(name, open_stream(name).fingerprint()) for name in ("synthetic:70", "synthetic:80")]
     assert [(one.data, one.fingerprint) for one in found] == expected
+
+
+def test_recipes_of_one_name_are_told_apart_by_their_settings() -> None:
+    variants = [Recipe("synthetic:70", "tgn", {"batch_size": size, "lr": 0.1}) for size in (20, 30)]
+    found = identified([*variants, *heuristics_for(variants), Recipe("synthetic:70", "tgn", {"lr": 0.1})])
+    tgn = [one for one in found if one.model == "tgn"]
+    assert [one.variant for one in tgn] == ["batch_size=20", "batch_size=30", PLAIN]
+    recency = [one for one in found if one.model == "recency"]
+    assert [(one.variant, one.settings["batch_size"]) for one in recency] == [
+        ("batch_size=20", 20),
+        ("batch_size=30", 30),
+    ]
+    assert len({one.name for one in found}) == len(found)
+
+
+def test_equal_file_names_in_two_folders_are_two_recipes(tmp_path: Path) -> None:
+    found = []
+    for folder, times in (("here", "1 2 3"), ("there", "4 5 7")):
+        (tmp_path / folder).mkdir()
+        rows = "".join(f"{i},{i + 10},{t}\n" for i, t in enumerate(times.split()))
+        (tmp_path / folder / "log.csv").write_text("src,dst,t\n" + rows)
+        found.append(Recipe(str(tmp_path / folder / "log.csv"), "tgn"))
+    named = identified([*found, *found])
+    assert [one.variant for one in named] == [one.data for one in found]
+    assert len({one.name for one in named}) == 2
+
+
+def test_the_default_holdout_of_own_data_is_none_however_it_is_written(tmp_path: Path) -> None:
+    settings: list[dict[str, Any]] = [{}, {"holdout": "auto"}, {"holdout": "none"}, {"holdout": "tgn"}]
+    keys = [
+        run_key(Recipe("log.csv", "tgn", explicit_holdout(given, benchmark=False), fingerprint="x"), 0)
+        for given in settings
+    ]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+    benchmark = [
+        run_key(Recipe("mooc", "tgn", explicit_holdout(given, benchmark=True), fingerprint="x"), 0)
+        for given in settings
+    ]
+    assert benchmark[0] == benchmark[1] == benchmark[3] != benchmark[2]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ models in the same way, instead of ``model`` and ``variants``.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -133,15 +134,52 @@ def _check_object(content: Any, what: str) -> dict[str, Any]:
 
 
 def identified(recipes: Iterable[Recipe]) -> list[Recipe]:
-    """Complete recipes by what depends on their events; one that is listed twice is returned once."""
-    unique = {recipe.name: recipe for recipe in recipes}.values()
-    sources = dict.fromkeys((one.data, one.reading) for one in unique)
+    """Complete recipes by what depends on their events, and give them different names.
+
+    One that is listed twice is returned once.
+    """
+    recipes = list(recipes)
+    sources = dict.fromkeys((one.data, one.reading) for one in recipes)
     known = {source: _identity(open_stream(*source)) for source in sources}
-    return [
+    completed = [
         replace(one, fingerprint=fingerprint, settings=explicit_holdout(one.settings, benchmark=benchmark))
-        for one in unique
+        for one in recipes
         for fingerprint, benchmark in [known[one.data, one.reading]]
     ]
+    return _with_different_names(list({_content(one): one for one in completed}.values()))
+
+
+def _content(recipe: Recipe) -> tuple[Any, ...]:
+    """Return what tells recipes apart."""
+    config = json.dumps(recipe.config(seed=0).as_dict(), sort_keys=True)
+    return recipe.model, config, recipe.fingerprint, recipe.variant
+
+
+def _with_different_names(recipes: Sequence[Recipe]) -> list[Recipe]:
+    """Add to the variants of recipes with equal names what is different about them."""
+    found: dict[str, Recipe] = {}
+    for recipe in recipes:
+        others = [one for one in recipes if one.name == recipe.name]
+        named = recipe if len(others) == 1 else _with_differences(recipe, others)
+        number = 1
+        while named.name in found:
+            number += 1
+            named = replace(named, variant=f"{recipe.variant} {number}")
+        found[named.name] = named
+    return list(found.values())
+
+
+def _with_differences(recipe: Recipe, others: Sequence[Recipe]) -> Recipe:
+    """Add the settings and the data that others do not share to the variant of a recipe."""
+    words = [] if recipe.variant == PLAIN else [recipe.variant]
+    if len({one.data for one in others}) > 1:
+        words.append(recipe.data)
+    words += [
+        f"{key}={value}"
+        for key, value in recipe.settings.items()
+        if any(one.settings.get(key) != value for one in others)
+    ]
+    return replace(recipe, variant=", ".join(words) or PLAIN)
 
 
 def _identity(stream: EventStream) -> tuple[str, bool]:
@@ -153,7 +191,9 @@ def explicit_holdout(settings: dict[str, Any], *, benchmark: bool) -> dict[str, 
 
     It is part of the identity of a run then, which leaves out defaults.
     """
-    return settings if benchmark else {"holdout": "none", **settings}
+    if benchmark or settings.get("holdout", "auto") != "auto":
+        return settings
+    return {**settings, "holdout": "none"}
 
 
 def find_recipe(folder: Path, data: str, model: str) -> Recipe | None:
