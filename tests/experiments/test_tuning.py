@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("optuna", reason="needs the extra tune")
 
+from support.commands import Answer
+
+from contig import numerics
 from contig.errors import ConfigError
-from contig.experiments import tuning
-from contig.experiments.jobs import Job
+from contig.experiments import jobs, tuning
+from contig.experiments.jobs import Failure, Job
 from contig.experiments.recipes import Recipe, read_recipes
 from contig.experiments.tuning import Choices, Range, Study, parse_grid, save
 
@@ -80,6 +84,82 @@ def test_a_study_is_continued(quality: None, tmp_path: Path) -> None:
     again = searched(Study(RECIPE, grid, tmp_path), 4)
     assert [one.settings for one in again.trials()][:2] == before
     assert {one.settings["lr"] for one in again.trials()} == {0.01, 0.02, 0.1}
+
+
+@pytest.mark.parametrize("change", ["epochs", "grid", "events", "numerics"])
+def test_another_study_shares_no_trials(
+    change: str, quality: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searched(Study(RECIPE, parse_grid(["lr=0.01,0.02"]), tmp_path), 2)
+    recipe, grid = RECIPE, ["lr=0.02,0.01"]
+    assert Study(recipe, parse_grid(["lr=0.01,0.02"]), tmp_path).finished == 2
+    if change == "epochs":
+        recipe = replace(RECIPE, settings={"epochs": 2})
+    elif change == "grid":
+        grid = ["lr=0.01,0.02", "dim=8,16"]
+    elif change == "events":
+        recipe = replace(RECIPE, fingerprint="y")
+    else:
+        monkeypatch.setattr(numerics, "VERSION", 99)
+    other = Study(recipe, parse_grid(grid), tmp_path)
+    assert other.finished == 0
+    assert len({str(one.settings) for one in searched(other, int(other.size)).trials()}) == other.size
+
+
+def test_trials_that_were_only_planned_are_forgotten(quality: None, tmp_path: Path) -> None:
+    grid = parse_grid(["lr=0.01,0.02,0.1"])
+    killed = Study(RECIPE, grid, tmp_path)
+    for lr in (0.1, 0.01):
+        killed._study.enqueue_trial({"lr": lr})
+    again = searched(Study(RECIPE, grid, tmp_path), 3)
+    assert sorted(one.settings["lr"] for one in again.trials()) == [0.01, 0.02, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "grid", "problem"),
+    [
+        (replace(RECIPE, settings={"epochs": 1, "final": True}), ["lr=0.1,0.2"], "no validation events"),
+        (RECIPE, ["batch_size=10,20"], "cannot be compared; fix it with --set batch_size=VALUE"),
+        (RECIPE, ["final=true,false"], "cannot be compared"),
+        (RECIPE, ["seed=1,2"], "cannot be compared"),
+        (Recipe("synthetic:300", "recency"), ["window=1,2"], "recency is a heuristic"),
+    ],
+)
+def test_what_cannot_be_tuned_is_refused(recipe: Recipe, grid: list[str], problem: str, tmp_path) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        Study(recipe, parse_grid(grid), tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+def test_equal_values_count_once_and_a_name_is_given_once() -> None:
+    assert parse_grid(["lr=1e-4,0.0001, 1e-4"]) == [Choices("lr", (1e-4,))]
+    with pytest.raises(ConfigError, match="--grid lr is given twice"):
+        parse_grid(["lr=1,2", "dim=3,4", "lr=5..6"])
+
+
+def tune(out: Path, *more: str) -> Answer:
+    return Answer("tune", "synthetic:300", "--grid", "lr=0.1,0.2", "--out", out, "--json", *more)
+
+
+def test_failures_are_reported_although_no_trial_has_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(chains, **_: object) -> list[Failure]:
+        return [Failure(chains[0][0], "out of memory")]
+
+    monkeypatch.setattr(jobs, "run_jobs", fail)
+    answer = tune(tmp_path / "study")
+    assert "failed: out of memory" in " ".join(answer.refusal.split())
+    assert not (tmp_path / "study" / "best.json").exists()
+
+
+def test_a_search_ends_where_there_is_no_validation_ap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "run_jobs", lambda chains, **_: [])
+    monkeypatch.setattr(Job, "done", property(lambda job: True))
+    monkeypatch.setattr(tuning, "best_validation", lambda job: math.nan)
+    assert "has no validation AP" in " ".join(tune(tmp_path / "study").refusal.split())
 
 
 def test_a_failed_trial_is_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
 if TYPE_CHECKING:
+    from contig.data.events import EventStream
     from contig.experiments.recipes import Recipe
     from contig.experiments.tuning import Study
 
@@ -75,7 +76,7 @@ def tune(
 
     After Ctrl-C, repeat the command to continue; with more --trials it goes on.
     """
-    from contig.experiments.tuning import Study, parse_grid, save
+    from contig.experiments.tuning import Study, check_tunable, parse_grid, save
     from contig.models import DEFAULT_MODEL
     from contig.options import parse_settings
 
@@ -84,10 +85,13 @@ def tune(
     if doubled := [one.name for one in parameters if one.name in fixed]:
         raise ConfigError(f"{doubled[0]} is in --grid and fixed with --set; use one of them.")
     stream = data.read_stream(file, reading)
-    recipe = _recipe(file, model or DEFAULT_MODEL, fixed, reading, stream.fingerprint())
+    recipe = _recipe(file, model or DEFAULT_MODEL, fixed, reading, stream)
+    check_tunable(recipe, parameters)
     use_folder(ctx, out, wait)
     study = Study(recipe, parameters, out)
     failures = _search(study, trials, device, at_once)
+    if not study.finished:
+        report_failures(failures)
     save(study)
     if json:
         best, rows = study.best(), [vars(one) for one in study.trials()]
@@ -98,14 +102,16 @@ def tune(
     report_failures(failures)
 
 
-def _recipe(file: str, model: str, fixed: dict[str, str], reading: ReadOptions, fingerprint: str) -> Recipe:
-    from contig.experiments.recipes import Recipe
+def _recipe(
+    file: str, model: str, fixed: dict[str, str], reading: ReadOptions, stream: EventStream
+) -> Recipe:
+    from contig.experiments.recipes import Recipe, explicit_holdout
     from contig.runs.config import RunConfig
 
     config = RunConfig.of(model, fixed).as_dict()
     given = {**config["options"], **config["train"]}
-    chosen = {name: given[name] for name in fixed}
-    return Recipe(file, model, chosen, reading=reading, fingerprint=fingerprint)
+    chosen = explicit_holdout({name: given[name] for name in fixed}, benchmark=stream.benchmark)
+    return Recipe(file, model, chosen, reading=reading, fingerprint=stream.fingerprint())
 
 
 def _search(study: Study, trials: int, device: str, at_once: int) -> list[str]:
@@ -116,9 +122,13 @@ def _search(study: Study, trials: int, device: str, at_once: int) -> list[str]:
     while (left := int(min(trials, study.size)) - study.finished) > 0:
         jobs = study.ask(min(at_once, left), every=every)
         failures = run_with_progress("trials", as_chains(list(jobs.values())), device, at_once)
-        study.tell(jobs)
+        without = study.tell(jobs)
         if failures:
             return [f"{one.job.name} failed: {one.reason} (full log: {one.job.log})" for one in failures]
+        if without:
+            return [
+                f"{one.name} has no validation AP: there are too few validation events" for one in without
+            ]
     return []
 
 

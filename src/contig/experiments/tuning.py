@@ -1,13 +1,16 @@
 """Tuning: choose settings by the validation events, with Optuna.
 
 A study is kept in ``study.log`` of its folder, and every trial is a run in ``runs``: repeating the command
-continues an interrupted study and reuses finished runs.
+continues an interrupted study and reuses finished runs. Other settings, values, events or numerics make
+another study in the same folder, which reuses the runs that are the same.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import itertools
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,10 +18,14 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from contig import numerics
 from contig.errors import ConfigError
+from contig.experiments.identity import KEY_DIGITS
 from contig.experiments.jobs import Job, plan
 from contig.experiments.recipes import Recipe
 from contig.files import write_json, write_text
+from contig.models import model_class
+from contig.runs.options import PROTOCOL_OPTIONS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +74,25 @@ class Trial:
 
 def parse_grid(texts: Sequence[str]) -> list[Parameter]:
     """Parse ``lr=1e-4,3e-4`` (values) and ``lr=1e-5..1e-2`` (a range)."""
-    return [_parse(text) for text in texts]
+    parameters = [_parse(text) for text in texts]
+    names = [one.name for one in parameters]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise ConfigError(f"--grid {twice[0]} is given twice; list all of its values once.")
+    return parameters
+
+
+def check_tunable(recipe: Recipe, grid: Sequence[Parameter]) -> None:
+    """Reject a recipe without validation AP, and a grid over settings whose trials cannot be compared."""
+    if not model_class(recipe.model).learns:
+        raise ConfigError(f"{recipe.model} is a heuristic and has nothing to tune; use another model.")
+    if recipe.config(SEED).train.final:
+        raise ConfigError("final=true leaves no validation events to choose by; leave it out.")
+    for one in grid:
+        if one.name in (*PROTOCOL_OPTIONS, "seed"):
+            raise ConfigError(
+                f"--grid {one.name}: trials with different values are evaluated differently and cannot be "
+                f"compared; fix it with --set {one.name}=VALUE."
+            )
 
 
 def _parse(text: str) -> Parameter:
@@ -76,7 +101,7 @@ def _parse(text: str) -> Parameter:
         raise ConfigError(f"--grid {text}: expected KEY=VALUE,VALUE or KEY=LOW..HIGH, such as lr=1e-4,3e-4.")
     low, dots, high = given.partition("..")
     if not dots:
-        return Choices(name, tuple(_value(one) for one in dict.fromkeys(given.split(","))))
+        return Choices(name, tuple(dict.fromkeys(_value(one) for one in given.split(","))))
     ends = _value(low), _value(high)
     if any(isinstance(end, str) for end in ends) or not ends[0] < ends[1]:  # type: ignore[operator]
         raise ConfigError(f"--grid {text}: expected two numbers, the smaller one first.")
@@ -96,19 +121,37 @@ class Study:
     """The trials of a recipe, kept in a folder."""
 
     def __init__(self, recipe: Recipe, grid: Sequence[Parameter], out: Path) -> None:
+        check_tunable(recipe, grid)
         self.recipe, self.grid, self.out = recipe, tuple(grid), out
         out.mkdir(parents=True, exist_ok=True)
         self._optuna = _optuna()
         self._study = self._load()
-        for trial in self._study.trials:  # what a killed command left
+        self._discard_unfinished()
+
+    def _discard_unfinished(self) -> None:
+        """Forget the trials that a killed command left, those that were only planned included."""
+        states = self._optuna.trial.TrialState
+        for trial in self._study.trials:
+            if trial.state == states.WAITING:
+                self._study.ask()  # takes the first that waits: only a started trial can be ended
+        for trial in self._study.trials:
             if not trial.state.is_finished():
-                self._study.tell(trial.number, state=self._optuna.trial.TrialState.FAIL)
+                self._study.tell(trial.number, state=states.FAIL)
+
+    @property
+    def name(self) -> str:
+        """The recipe, followed by a checksum of all that decides what is tried and how it is measured."""
+        recipe = self.recipe
+        config = recipe.config(SEED).as_dict()
+        grid = sorted(repr(one) for one in self.grid)
+        content = json.dumps([config, recipe.fingerprint, grid, numerics.VERSION], sort_keys=True)
+        return f"{recipe.name}-{hashlib.sha256(content.encode()).hexdigest()[:KEY_DIGITS]}"
 
     def _load(self) -> Any:
         storages = self._optuna.storages
         backend = storages.journal.JournalFileBackend(str(self.out / "study.log"))
         return self._optuna.create_study(
-            study_name=self.recipe.name,
+            study_name=self.name,
             storage=storages.JournalStorage(backend),
             direction="maximize",
             load_if_exists=True,
@@ -165,15 +208,17 @@ class Study:
         (job,) = plan([recipe], 1, self.out / "runs")
         return job
 
-    def tell(self, jobs: Mapping[int, Job]) -> None:
-        """Record the results of jobs that have run; one without a result has failed."""
-        failed = self._optuna.trial.TrialState.FAIL
+    def tell(self, jobs: Mapping[int, Job]) -> list[Job]:
+        """Record the results of jobs that have run, and return those without a validation AP."""
+        failed, without = self._optuna.trial.TrialState.FAIL, []
         for number, job in jobs.items():
             value = best_validation(job) if job.done else math.nan
             if math.isnan(value):
                 self._study.tell(number, state=failed)
+                without.append(job)
             else:
                 self._study.tell(number, value)
+        return without
 
     def trials(self) -> list[Trial]:
         """Return the trials that have finished, in their order."""
