@@ -41,9 +41,13 @@ class RunError(ContigError):
 def unknown(what: str, given: str, known: Iterable[str]) -> str:
     """Return a message for an unknown name that suggests the most similar known ones."""
     names = sorted(known)
-    near = close_names(given, names)
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return f"Unknown {what} {given!r}.{hint} Known: {', '.join(names) or 'none'}."
+    return f"Unknown {what} {given!r}.{did_you_mean(given, names, 0.5)} Known: {', '.join(names) or 'none'}."
+
+
+def did_you_mean(given: str, known: Iterable[str], cutoff: float = 0.75) -> str:
+    """Return a question after the known names that are most similar to the given one, or nothing."""
+    near = close_names(given, known, cutoff)
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def close_names(given: str, known: Iterable[str], cutoff: float = 0.5) -> list[str]:

@@ -20,6 +20,7 @@ from support.trained import TINY
 
 from contig import registry
 from contig.cli import tables
+from contig.data.clock import duration
 from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
 from contig.runs.run import Run
@@ -154,7 +155,7 @@ def test_intervals_table(labeled: Path) -> None:
     for name, span in found.intervals.items():
         seen = found.transductive[name]
         cells = f"{100 * seen.ap:.2f} {100 * seen.auc:.2f} {seen.events}"
-        assert f"{name} {span[1]:,.0f} {cells} " in answer.words
+        assert f"{name} {duration(span[1])} {cells} " in answer.words
 
 
 def test_classify_table(labeled: Path) -> None:

@@ -140,6 +140,17 @@ def test_finished_work_is_not_repeated(complete: Complete, started: list[Work]) 
     assert started == []
 
 
+def test_a_call_for_one_item_keeps_the_report_of_the_others(complete: Complete, started: list[Work]) -> None:
+    before = (complete.out / "report.html").read_text()
+    command = ["table4" if word == "all" else word for word in complete.command]
+    answer = Answer(*command)
+    assert answer.code == 0
+    assert (complete.out / "report.html").read_text() == before
+    assert "Table 4" in answer.out
+    assert "Table 2:" not in answer.out
+    assert started == []
+
+
 def test_only_unfinished_work_is_resumed(complete: Complete, started: list[Work]) -> None:
     folder, table = tgn_run(complete.out), complete.out / "table2.txt"
     (folder / "metrics.json").unlink()

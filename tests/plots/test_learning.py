@@ -26,7 +26,7 @@ def log(precision: list[float], inductive: list[float]) -> list[Epoch]:
 
 
 def test_the_learning_curve_shows_every_epoch() -> None:
-    figure = plots.learning_curve(log([0.5, 0.8, 0.7], [0.4, 0.6, 0.65]), "contig on wikipedia")
+    figure = plots.learning_curve(log([0.5, 0.8, 0.7], [0.4, 0.6, 0.65]), "contig on wikipedia", 2)
     loss, precision = figure.axes
     curve, cut = loss.get_lines()
     assert curve.get_xdata().tolist() == [1, 2, 3]  # type: ignore[union-attr]
@@ -43,7 +43,7 @@ def test_the_learning_curve_shows_every_epoch() -> None:
 
 @pytest.mark.parametrize("inductive", [nan, 0.3])
 def test_one_epoch_is_drawn_too(inductive: float, tmp_path: Path) -> None:
-    figure = plots.learning_curve(log([0.5], [inductive]), "a_b $x$")
+    figure = plots.learning_curve(log([0.5], [inductive]), "a_b $x$", 1)
     for axes in figure.axes:
         low, high = axes.get_xlim()
         assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [1]
@@ -53,6 +53,6 @@ def test_one_epoch_is_drawn_too(inductive: float, tmp_path: Path) -> None:
 
 
 def test_long_titles_are_wrapped() -> None:
-    figure = plots.learning_curve(log([0.5, 0.6], [0.4, 0.3]), "a model on " + "a file of events " * 6)
+    figure = plots.learning_curve(log([0.5, 0.6], [0.4, 0.3]), "a model on " + "a file of events " * 6, 2)
     assert misplaced_texts(figure) == []
     assert figure.texts[0].get_text().count("\n") == 1

@@ -331,7 +331,7 @@ CHANGES: list[tuple[str, list[Any], Any]] = [
     ("checkpoint.pt", ["progress", "epoch"], -1),
     ("checkpoint.pt", ["progress", "epoch"], 7),
     ("checkpoint.pt", ["progress", "step"], 10**6),
-    ("checkpoint.pt", ["progress", "best_ap"], float("nan")),
+    ("checkpoint.pt", ["progress", "best_value"], float("nan")),
     ("checkpoint.pt", ["progress", "log"], [{"epoch": "1"}]),
     ("checkpoint.pt", ["progress", "more"], 1),
     ("checkpoint.pt", ["state", "rows"], []),

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import nan
+
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, roc_auc_score
 from support.evaluation import context_of
 from support.problems import case, random_stream, shape_of, stream_of
 
+from contig.data.events import EventStream
 from contig.data.splits import HOLDOUTS, Holdout, chronological_split
 from contig.errors import RunError
 from contig.tasks.intervals import SETS, IntervalsTask, interval_report
@@ -99,3 +103,13 @@ def test_scores_that_are_not_finite_are_refused() -> None:
     scores.positive[1] = np.nan
     with pytest.raises(RunError, match=rf"event {split.test[1]}\b"):
         interval_report(stream, split, split.test, scores, 10)
+
+
+def test_the_table_has_lengths_in_words() -> None:
+    milliseconds = 1_700_000_000_000 + 5_400_000 * np.arange(60)  # an event every 90 minutes, 3 sources
+    stream = EventStream.from_arrays(np.arange(60) % 3, 5 + np.arange(60) % 4, milliseconds)
+    found = IntervalsTask().measure(context_of(case("tgn", shape_of(stream)), stream, 20))
+    lengths = {row[1] for row in IntervalsTask.table({"tgn": found}).rows}
+    assert lengths == {"4.5 hours", "-"}
+    older = IntervalsTask.table({"tgn": replace(found, per_second=nan)})
+    assert {row[1] for row in older.rows} == {"16,200,000", "-"}

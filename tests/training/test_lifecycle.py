@@ -14,7 +14,7 @@ from contig.data.events import EventStream
 from contig.errors import RunError
 from contig.runs.run import Run
 from contig.tasks.results import LinkMetrics, Selections
-from contig.training import loop
+from contig.training import loop, validation
 from contig.training.fit import fit, resume
 from contig.training.session import Session
 
@@ -28,7 +28,7 @@ def flat_validation(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every epoch have the same validation AP."""
     every = LinkMetrics(ap=0.5, auc=0.5, ap_overall=0.5, auc_overall=0.5, events=9)
     report = Selections(transductive=every, inductive=every, old_old=every, new_old=every, new_new=every)
-    monkeypatch.setattr(loop, "link_report", lambda *_, **__: report)
+    monkeypatch.setattr(validation, "link_report", lambda *_, **__: report)
 
 
 def contents(folder: Path) -> dict[Path, bytes]:

@@ -21,7 +21,7 @@ from contig.history import History, TimeScale
 from contig.models import DataShape, EventBatch, NodeState
 from contig.models.contig import ConTIG, ConTIGOptions
 from contig.tasks.results import LinkMetrics
-from contig.training import loop
+from contig.training import loop, validation
 from contig.training.fit import Interrupted, resume
 from contig.training.loop import draw_curve
 from contig.training.optimizer import FlatAdam
@@ -85,7 +85,7 @@ def test_training_learns_a_simple_pattern(tmp_path: Path) -> None:
 
 def script_validation(patch: pytest.MonkeyPatch, stream: EventStream, aps: list[float]) -> None:
     """Let validation report these APs, one after another."""
-    report, scripted = loop.link_report, iter(aps)
+    report, scripted = validation.link_report, iter(aps)
     first_val = chronological_split(stream).val[0]
 
     def reported(stream: Any, split: Any, events: Any, *rest: Any, **named: Any) -> Any:
@@ -94,7 +94,7 @@ def script_validation(patch: pytest.MonkeyPatch, stream: EventStream, aps: list[
             return real
         return replace(real, transductive=LinkMetrics(ap=next(scripted), auc=0.5, events=9))
 
-    patch.setattr(loop, "link_report", reported)
+    patch.setattr(validation, "link_report", reported)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_tensorboard_gets_every_epoch_and_the_test(tmp_path: Path) -> None:
     pytest.importorskip("tensorboard", reason="needs the extra track")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    run = trained(tmp_path / "run", track=["tensorboard"])
+    run = trained(tmp_path / "run", track=["tensorboard"], monitor="mrr")
     events = EventAccumulator(str(run.path / "tensorboard")).Reload()
     for name in CURVES:
         written = [(one.step, one.value) for one in events.Scalars(name)]

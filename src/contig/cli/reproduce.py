@@ -109,7 +109,8 @@ def reproduce(
 ) -> None:
     """Reproduce the paper's tables and figures, and check its claims.
 
-    Every number is shown next to the paper's. FOLDER/report.html has everything on one page.
+    Every number is shown next to the paper's. FOLDER/report.html has everything on one page, that of
+    earlier calls included.
 
     Tables are also written as .txt, .csv, .tex and .md, figures as .png and .svg.
 
@@ -118,6 +119,7 @@ def reproduce(
     from contig.experiments.lineups import choose_models
     from contig.experiments.recipe_files import packaged_folder
     from contig.reproduction.datasets import available_datasets, parse_names
+    from contig.reproduction.earlier import with_earlier
     from contig.reproduction.items import choose_items
     from contig.reproduction.output import write_results
     from contig.reproduction.paper import published_models
@@ -140,7 +142,11 @@ def reproduce(
     plan = _plan(names, folder, scale, chosen)
     _print_notices(plan)
     failures = [] if only_done else _run(plan, device, at_once)
-    sheets = write_results(plan, failures)
+    shown, left_out = with_earlier(plan, names)
+    for line in left_out:
+        console.notice(line)
+    requested = {"claims", *plan.groups}
+    sheets = [sheet for sheet in write_results(shown, failures) if sheet.name in requested]
     if json:
         console.print_json([record for sheet in sheets for record in sheet.records()])
     else:

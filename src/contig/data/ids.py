@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contig.data.columns import Array, frozen
-from contig.errors import DataError, UnknownNodeError, close_names
+from contig.errors import DataError, UnknownNodeError, did_you_mean
 
 Ints = NDArray[np.int64]
 Side = Literal["src", "dst"]
@@ -71,8 +71,7 @@ class NodeIds:
         """Return a question after text ids that may be meant instead of an unknown one."""
         if self.labels.dtype.kind == "i":
             return ""
-        near = close_names(str(label), self.labels[:SEARCHED].tolist(), cutoff=0.75)
-        return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return did_you_mean(str(label), self.labels[:SEARCHED].tolist())
 
     def has(self, label: int | str) -> bool:
         """Return whether the stream has a node with this id, on either side."""

@@ -6,9 +6,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from contig.data.ids import NodeIds, Side
-from contig.errors import DataError, UnknownNodeError
+from contig.errors import DataError, UnknownNodeError, did_you_mean
 
 Id = int | str
+SUGGESTED_FROM = 100  # ids that are compared with a mistyped one; a server has no time for all of them
 UNSORTED = 4096  # new ids that a search scans one by one before they are sorted in
 
 
@@ -73,8 +74,19 @@ class NodeIndex:
             )
         if not found:
             where = f" on the {side} side" if side and self.bipartite else ""
-            raise UnknownNodeError(f"Node {label!r} is not known{where}: no event has named it.")
+            raise UnknownNodeError(
+                f"Node {label!r} is not known{where}: no event has named it.{self._suggestion(typed, limit)}"
+            )
         return found.pop()
+
+    def _suggestion(self, label: Id | None, below: int) -> str:
+        """Return a question after text ids that may be meant: those with the longest common beginning."""
+        if not isinstance(label, str):
+            return ""
+        for length in range(len(label) - 1, len(label) // 2 - 1, -1):
+            if length and (found := self.by_prefix(label[:length], SUGGESTED_FROM, below)):
+                return did_you_mean(label, dict.fromkeys(map(str, self.names(found))))
+        return ""
 
     def _typed(self, label: Id) -> Id | None:
         """Return an id in the type of the others; ids in a URL or typed by hand arrive as text."""

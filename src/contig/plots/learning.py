@@ -28,12 +28,12 @@ class EpochResult(Protocol):
     def val_ap_inductive(self) -> float: ...
 
 
-def learning_curve(log: Sequence[EpochResult], title: str) -> Figure:
-    """Draw loss and validation AP by epoch, and mark the best epoch."""
+def learning_curve(log: Sequence[EpochResult], title: str, best_epoch: int) -> Figure:
+    """Draw loss and validation AP by epoch, and mark the best epoch, which another metric may have chosen."""
     epochs = [row.epoch for row in log]
     if math.isnan(log[-1].val_ap):
         return _loss_curve(log, title)
-    best = max(log, key=lambda row: row.val_ap)
+    [best] = [row for row in log if row.epoch == best_epoch]
     facts = (f"best epoch {best.epoch} of {len(log)}", f"validation AP {100 * best.val_ap:.2f}%")
     with new_figure(10.5, 3.5, title, facts) as figure:
         loss, precision = figure.subplots(1, 2)

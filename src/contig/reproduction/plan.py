@@ -7,7 +7,7 @@ recipe's own settings is also the full model of Table 4.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from contig.experiments.jobs import Job, Work
 from contig.reproduction.items.base import Group
@@ -17,10 +17,18 @@ from contig.reproduction.tables.numbers import Table
 
 @dataclass(frozen=True)
 class Plan:
-    """The groups of runs that each item needs; items may share runs."""
+    """The groups of runs that each item needs; items may share runs.
+
+    ``others`` are the studies of items that were planned with choices of their own.
+    """
 
     study: Study
     groups: dict[str, list[Group]]  # by the item's name
+    others: dict[str, Study] = field(default_factory=dict)  # by the item's name
+
+    def study_of(self, item: str) -> Study:
+        """Return the study that an item was planned for."""
+        return self.others.get(item, self.study)
 
     @property
     def trainings(self) -> list[Job]:
@@ -56,7 +64,7 @@ class Plan:
 
     def tables(self) -> list[Table]:
         """Build the table of every item from the saved results, in the paper's order."""
-        return [item.table(self.study, self.groups[item.name]) for item in self.study.items]
+        return [item.table(self.study_of(item.name), self.groups[item.name]) for item in self.study.items]
 
     def _jobs(self, exclusive: bool) -> Iterable[Job]:
         items = [item for item in self.study.items if item.exclusive == exclusive]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 from statistics import median
 
@@ -13,6 +14,7 @@ from contig import __version__
 from contig.data.events import EventStream
 from contig.kernels.devices import hardware
 from contig.runs.config import RunConfig
+from contig.runs.options import MONITORS, Monitor
 from contig.schema import Record, decode, read_versioned
 from contig.tasks.link import LinkResult
 from contig.tasks.results import SCHEMA, DataFacts, Evaluation, LinkMetrics, RunFacts, upgrade
@@ -22,7 +24,7 @@ from contig.tasks.results import SCHEMA, DataFacts, Evaluation, LinkMetrics, Run
 class Epoch(Record):
     """One epoch: its training loss and its validation metrics.
 
-    ``val_ap_inductive`` is NaN where no validation event has a new node.
+    ``val_ap_inductive`` is NaN where no validation event has a new node, ``val_mrr`` unless it is monitored.
     """
 
     epoch: int  # counted from 1
@@ -30,10 +32,20 @@ class Epoch(Record):
     val_ap: float
     val_auc: float
     val_ap_inductive: float
+    val_mrr: float = nan
     train_seconds: float
     events_per_second: float  # 0 for a model that does not train
 
-    def summary(self, *, best: bool) -> str:
+    def metric(self, monitor: Monitor) -> float:
+        """Return the validation metric with the name that the option ``monitor`` gives it."""
+        return {
+            "ap": self.val_ap,
+            "auc": self.val_auc,
+            "inductive-ap": self.val_ap_inductive,
+            "mrr": self.val_mrr,
+        }[monitor]
+
+    def summary(self, *, best: bool, monitor: Monitor = "ap") -> str:
         """Summarize the metrics in one line."""
         missing = self.val_ap_inductive != self.val_ap_inductive
         inductive = "-" if missing else f"{100 * self.val_ap_inductive:.2f}"
@@ -43,8 +55,11 @@ class Epoch(Record):
         )
         if self.val_ap != self.val_ap:  # a final training has no validation
             return f"{epoch}  {speed}"
+        monitored = ""
+        if monitor in ("auc", "mrr"):
+            monitored = f"  {MONITORS[monitor]} {100 * self.metric(monitor):.2f}"
         return (
-            f"{epoch}  validation AP {100 * self.val_ap:.2f}  inductive {inductive}  {speed}"
+            f"{epoch}  validation AP {100 * self.val_ap:.2f}  inductive {inductive}{monitored}  {speed}"
             f"{'  best so far' if best else ''}"
         )
 

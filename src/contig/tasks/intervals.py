@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contig.data.clock import TimeSpan, duration
 from contig.data.events import EventStream
 from contig.data.splits import Split, interval_sets, intervals
 from contig.tasks.link import (
@@ -50,11 +52,13 @@ class IntervalProtocol(NegativesProtocol):
 class IntervalResult(Selections[dict[str, LinkMetrics]], TaskResult):
     """Link metrics of five sets of events, and the shortest and longest interval of each.
 
-    A set without events has no interval.
+    A set without events has no interval. Intervals are in the unit of the stream, of which a second has
+    ``per_second``; NaN in older files.
     """
 
     protocol: IntervalProtocol
     intervals: Spans
+    per_second: float = nan
 
 
 class IntervalReport(NamedTuple):
@@ -122,7 +126,12 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
             random_fallback=negatives.random_fallback,
             sets="quintiles over the test events of the time since the source last appeared, 0 for the first",
         )
-        result = IntervalResult(protocol=protocol, intervals=report.spans, **report.metrics.each())
+        result = IntervalResult(
+            protocol=protocol,
+            intervals=report.spans,
+            per_second=TimeSpan.of(data.stream.t).per_second,
+            **report.metrics.each(),
+        )
         columns = link_columns(scores, learns=context.model.learns)
         return Measured(result, {**columns, "interval": intervals(data.stream)[data.split.test]})
 
@@ -139,7 +148,7 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
             names=1,
             notes=(
                 "sets: by the time since the source last appeared (0 for the first time)",
-                "up to: the longest such time in the set, in the stream's unit",
+                "up to: the longest such time in the set",
                 "new: events with a new node",
                 *dict.fromkeys(negatives_note(result.protocol) for result in results.values()),
             ),
@@ -149,12 +158,13 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
 def _row(heading: str, result: IntervalResult, name: str) -> tuple[str, ...]:
     span = result.intervals[name]
     cells = [cell for s in SELECTIONS for cell in _cells(getattr(result, s)[name])]
-    return (heading, "-" if span is None else _amount(span[1]), *cells)
+    return (heading, "-" if span is None else _length(span[1], result.per_second), *cells)
 
 
 def _cells(metrics: LinkMetrics) -> tuple[str, ...]:
     return (percent(metrics.ap), percent(metrics.auc), count(metrics.events))
 
 
-def _amount(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 or value == int(value) else f"{value:.3g}"
+def _length(interval: float, per_second: float) -> str:
+    """Return an interval in words, or as a number where the unit is not known."""
+    return f"{interval:,.10g}" if isnan(per_second) else duration(interval / per_second)

@@ -58,7 +58,8 @@ def after_training(session: Session) -> Iterator[str]:
     """Report a heuristic baseline that is better on the validation events."""
     if session.data.split.final:
         return
-    baseline, learned = baseline_ap(session), session.progress.best_ap
+    progress = session.progress
+    baseline, learned = baseline_ap(session), progress.log[progress.best_epoch - 1].val_ap
     if baseline <= learned:
         return
     smaller = _smaller_batches(session)

@@ -25,6 +25,7 @@ from contig.progress import Display
 from contig.ranks import Ranks, ranks, restarted
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
+from contig.runs.options import MONITORS
 from contig.runs.run import Run
 from contig.training import loop
 from contig.training.advice import before_training
@@ -238,7 +239,7 @@ def _why_finished(session: Session, folder: RunFolder) -> str:
         return f"{folder.path} is finished: {session.config.model} has nothing to train."
     why, best = "the limit", f"; the best was epoch {progress.best_epoch}"
     if progress.epoch < options.epochs:
-        why = f"no better validation AP for {_epochs(options.patience)}"
+        why = f"no better validation {MONITORS[options.monitor]} for {_epochs(options.patience)}"
     return (
         f"{folder.path} is finished after {_epochs(progress.epoch)} ({why}){'' if options.final else best}. "
         f"To train longer: contig resume {folder.path} --epochs {2 * progress.epoch}"

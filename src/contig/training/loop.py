@@ -1,37 +1,33 @@
 """The one training loop.
 
 An epoch walks the training events once: score a batch, learn from it, observe it. Validation continues from
-there. The best epoch by validation AP is saved with its state, so that the test continues from exactly where
-validation ended.
+there. The best epoch is saved with its state, so that the test continues from exactly where validation ended.
 """
 
 from __future__ import annotations
 
 import logging
-import math
 import time
-from typing import Any
 
-import numpy as np
 import torch
 
-from contig.errors import DiskError, RunError
+from contig.errors import DiskError
 from contig.progress import Display, Task
 from contig.runs.folder import RunFolder
-from contig.runs.metrics import Epoch, RunMetrics, Throughput, run_facts
+from contig.runs.metrics import RunMetrics, Throughput, run_facts
 from contig.runs.run import Run
 from contig.streaming.online import replay_stream
 from contig.streaming.walker import replay
 from contig.tasks.context import EvaluationContext
-from contig.tasks.link import LinkResult, link_report, link_result, no_links, no_test
+from contig.tasks.link import LinkResult, link_result, no_test
 from contig.tasks.link_negatives import draw_negatives
-from contig.tasks.link_scoring import pairs_of, score_links
-from contig.tasks.results import LinkMetrics, Selections
+from contig.tasks.link_scoring import score_links
 from contig.training.advice import after_training
 from contig.training.callbacks import Callbacks, TrainingStart, watching
 from contig.training.interruption import StopRequest, stop_requests
 from contig.training.memory_usage import PeakMeter
 from contig.training.session import Session
+from contig.training.validation import Validation, checked_loss, weights_and_state
 
 log = logging.getLogger("contig")
 
@@ -59,7 +55,8 @@ def train(
             with session.averaged():
                 row = validate(display, stop)
             if session.model.learns:
-                display.line(row.summary(best=progress.best_epoch == row.epoch))
+                best = progress.best_epoch == row.epoch
+                display.line(row.summary(best=best, monitor=session.config.train.monitor))
             progress.epoch, progress.step = progress.epoch + 1, 0
             folder.save("checkpoint.pt", session.snapshot())
             callbacks.on_epoch(row)
@@ -140,70 +137,7 @@ class EpochTraining:
         self.saved = time.perf_counter()
 
     def _read_loss(self) -> None:
-        self.session.progress.loss = _checked(float(self.loss), self.session)
-
-
-def _checked(loss: float, session: Session) -> float:
-    if math.isfinite(loss):
-        return loss
-    progress, options = session.progress, session.config.train
-    raise RunError(
-        f"The loss became NaN or infinite (epoch {progress.epoch + 1}, around step {progress.step}). "
-        f"Try a smaller learning rate (lr={options.lr / 3:.1g}), a tighter clip "
-        f"(clip={options.clip / 2:.2g}), state_norm=true, or look for extreme edge features."
-    )
-
-
-# -- validation -----------------------------------------------------------------------------------------
-
-
-class Validation:
-    """Continues through the validation events after an epoch, and saves the best epoch.
-
-    A final training has no such events: its best epoch is the last one.
-    """
-
-    def __init__(self, session: Session, folder: RunFolder) -> None:
-        self.session, self.folder = session, folder
-        data = session.data
-        if not data.split.final:
-            negatives = draw_negatives(data.stream, data.split, data.split.val)
-            self.negative = pairs_of(negatives.ours, data.device)
-
-    def __call__(self, display: Display, stop: StopRequest) -> Epoch:
-        session, data, progress = self.session, self.session.data, self.session.progress
-        report = no_links() if data.split.final else self._report(display, stop)
-        learned = len(data.split.train) if session.model.learns else 0
-        row = Epoch(
-            epoch=progress.epoch + 1,
-            loss=progress.loss / max(progress.step, 1),
-            val_ap=report.transductive.ap,
-            val_auc=report.transductive.auc,
-            val_ap_inductive=report.inductive.ap,
-            train_seconds=progress.train_seconds,
-            events_per_second=learned / progress.train_seconds if learned else 0.0,
-        )
-        progress.log.append(row)
-        if data.split.final:
-            progress.best_epoch = row.epoch
-        elif row.val_ap > progress.best_ap:
-            progress.best_ap, progress.best_epoch = row.val_ap, row.epoch
-        if progress.best_epoch == row.epoch:
-            self.folder.save("best.pt", _weights_and_state(session) | {"epoch": row.epoch})
-        return row
-
-    def _report(self, display: Display, stop: StopRequest) -> Selections[LinkMetrics]:
-        session, data = self.session, self.session.data
-        task = display.task("validation", len(data.split.val))
-        scores = session.scorer(data.split.val, self.negative, stop.checked(task.advance))
-        task.end()
-        _checked(float(np.sum(scores)), session)
-        size, inductive = session.config.train.batch_size, session.model.inductive
-        return link_report(data.stream, data.split, data.split.val, scores, size, inductive=inductive)
-
-
-def _weights_and_state(session: Session) -> dict[str, Any]:
-    return {"weights": session.model.state_dict(), "state": session.state.snapshot()}
+        self.session.progress.loss = checked_loss(float(self.loss), self.session)
 
 
 # -- the end --------------------------------------------------------------------------------------------
@@ -224,7 +158,7 @@ def _finish(
     tip = replay_stream(session.model, session.state, *walked)
     task.end()
     try:
-        folder.save("serving.pt", _weights_and_state(session) | {"tip": tip._asdict()})
+        folder.save("serving.pt", weights_and_state(session) | {"tip": tip._asdict()})
         folder.save_metrics(metrics)
     except DiskError:
         tested = "" if data.split.final else f"test AP {100 * metrics.transductive.ap:.2f}, "
@@ -271,6 +205,7 @@ def draw_curve(session: Session, folder: RunFolder) -> None:
 
     title = f"{session.config.model} on {session.data.stream.origin}"
     try:
-        plots.save(plots.learning_curve(session.progress.log, title), folder.path / "curve.png")
+        best = session.progress.best_epoch
+        plots.save(plots.learning_curve(session.progress.log, title, best), folder.path / "curve.png")
     except DiskError as error:  # the run itself is complete
         log.warning(f"the learning curve is not drawn: {error}")

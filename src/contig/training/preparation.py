@@ -61,7 +61,9 @@ def _cure(stream: EventStream, part: str, split: Split) -> str:
 
 
 def _check_validation(stream: EventStream, split: Split, config: RunConfig) -> None:
-    """Refuse a validation part on which the model's transductive AP is undefined."""
+    """Refuse a validation part on which the metric that chooses the best epoch is undefined."""
+    if config.train.monitor == "inductive-ap":
+        _check_new_nodes(stream, split, config)
     if not only_known_nodes(split.holdout, model_class(config.model).inductive):
         return
     known = ~split.new_nodes
@@ -74,3 +76,15 @@ def _check_validation(stream: EventStream, split: Split, config: RunConfig) -> N
         f"{stream.origin}: no validation event is between two nodes seen in training, so validation AP is "
         f"undefined; {cure}."
     )
+
+
+def _check_new_nodes(stream: EventStream, split: Split, config: RunConfig) -> None:
+    """Refuse a validation part on which inductive AP is undefined."""
+    if not model_class(config.model).inductive:
+        raise RunError(f"monitor=inductive-ap: {config.model} cannot score new nodes; use monitor=ap.")
+    new = split.new_nodes
+    if not np.any(new[stream.src[split.val]] | new[stream.dst[split.val]]):
+        raise RunError(
+            f"{stream.origin}: no validation event has a new node, so monitor=inductive-ap is undefined; "
+            "use monitor=ap, or holdout=tgn, which hides nodes from training."
+        )

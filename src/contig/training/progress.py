@@ -14,6 +14,8 @@ from contig.runs.metrics import Epoch
 from contig.runs.saved_model import is_generator_state, unfit
 from contig.schema import decode
 
+FORMER_NAMES = {"best_ap": "best_value"}  # in checkpoints before AP had alternatives
+
 
 @dataclass
 class Progress:
@@ -23,7 +25,7 @@ class Progress:
     step: int = 0  # finished steps of the current epoch
     loss: float = 0.0  # summed over those steps
     train_seconds: float = 0.0  # spent on them, before an interruption too
-    best_ap: float = -math.inf
+    best_value: float = -math.inf  # of the metric that chooses the best epoch
     best_epoch: int = 0  # counted from 1; 0 before the first has finished
     patience_from: int = 0  # the epoch in which training was last extended
     log: list[Epoch] = field(default_factory=list)  # the finished epochs
@@ -31,6 +33,7 @@ class Progress:
 
 def read_progress(saved: Mapping[str, Any], steps: int, path: Path) -> Progress:
     """Read the progress in a checkpoint; raise ``RunError`` unless it fits epochs of ``steps`` steps."""
+    saved = {FORMER_NAMES.get(name, name): value for name, value in saved.items()}
     if saved.keys() != {one.name for one in fields(Progress)} or not isinstance(saved["log"], list):
         raise unfit(path, "progress has other fields")
     for one in fields(Progress):
@@ -46,7 +49,7 @@ def read_progress(saved: Mapping[str, Any], steps: int, path: Path) -> Progress:
 
 
 def _is_valid(value: Any, kind: type) -> bool:
-    """Return whether a value is a count, or a number below infinity: the best AP starts at -inf."""
+    """Return whether a value is a count, or a number below infinity: the best value starts at -inf."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return (isinstance(value, int) and value >= 0) if kind is int else value < math.inf

@@ -18,7 +18,7 @@ from contig.runs.config import RunConfig
 from contig.runs.metrics import Epoch, RunMetrics
 from contig.training.callbacks import Callback, TrainingStart
 
-CURVES = ("loss", "val_ap", "val_auc", "val_ap_inductive")
+CURVES = ("loss", "val_ap", "val_auc", "val_ap_inductive", "val_mrr")
 
 
 class TensorBoardTracker(Callback):
@@ -32,8 +32,8 @@ class TensorBoardTracker(Callback):
         self.writer = self.writers.SummaryWriter(str(start.folder / "tensorboard"))
 
     def on_epoch(self, epoch: Epoch) -> None:
-        for name in CURVES:
-            self.writer.add_scalar(name, getattr(epoch, name), epoch.epoch)
+        for name, value in curves(epoch).items():
+            self.writer.add_scalar(name, value, epoch.epoch)
 
     def on_end(self, metrics: RunMetrics) -> None:
         for name, value in final_metrics(metrics).items():
