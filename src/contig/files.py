@@ -34,10 +34,10 @@ def replacing(path: Path, *, durable: bool = False) -> Iterator[Path]:
             yield part
             part.chmod(0o644)
             if durable:
-                _sync(part)
+                sync(part)
             part.replace(path)
             if durable:
-                _sync(path.parent)
+                sync(path.parent)
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
@@ -126,7 +126,14 @@ def disk_error(error: OSError, path: object) -> DiskError:
     return DiskError(f"{path}: {error.strerror or error}; {cure}")
 
 
-def _sync(path: Path) -> None:
+def sync_tree(folder: Path) -> None:
+    """Wait until a folder and everything in it is on the disk."""
+    for path in sorted(folder.rglob("*"), reverse=True):  # files before the folders that name them
+        sync(path)
+    sync(folder)
+
+
+def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk; not every system has folders to open."""
     try:
         handle = os.open(path, os.O_RDONLY)

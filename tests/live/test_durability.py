@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.live import HEAD, open_engine, rows, state_of
 from support.trained import bit_identical
 
+from contig import files
 from contig.data.events import EventStream
 from contig.errors import DamagedLogError, DataError, RunError, StorageFullError
-from contig.live import Engine
+from contig.live import Engine, run_copy
+from contig.live.run_copy import copy_run
 from contig.live.snapshots import SnapshotFolder
+from contig.models.state import NodeState
 
 
 @pytest.fixture
@@ -87,6 +92,87 @@ def test_events_that_are_applied_by_half_are_never_saved(
     with open_engine(tmp_path / "live") as again:
         assert again.status().live_events == 307 - HEAD
         assert bit_identical(state_of(again), expected)
+
+
+def test_a_query_about_the_past_that_fails_changes_nothing(
+    live_run: Callable[[str], Path], tiny: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_engine(tmp_path, live_run("contig")) as engine:
+        send(engine, tiny, HEAD, 350)
+        before, model = state_of(engine), engine._graph.model
+        observe = model.observe
+
+        def fails(state: NodeState, *given: Any) -> None:
+            observe(state, *given)
+            raise MemoryError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(model, "observe", fails)
+            with pytest.raises(MemoryError):
+                engine.embed([int(tiny.ids.labels[tiny.src[0]])], tiny.t[305].item(), side="src")
+        assert bit_identical(state_of(engine), before)
+        assert engine._graph.state.position == engine._graph.base_position
+
+
+def test_snapshots_that_fail_are_not_repeated_with_every_batch(
+    run: Path, tiny: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def full(batches: int, content: object) -> None:
+        tried.append(batches)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with open_engine(tmp_path, run, snapshot_every_events=1) as engine:
+        snapshots = engine._snapshots
+        with monkeypatch.context() as patch:
+            patch.setattr(snapshots.folder, "save", full)
+            send(engine, tiny, HEAD, HEAD + 2, 1)
+            snapshots.take()
+            failed = len(tried)
+            for first in range(HEAD + 2, 300):
+                send(engine, tiny, first, first + 1)
+                assert not snapshots._wake.is_set()
+            assert len(tried) == failed
+            assert "No space" in (engine.status().snapshot_error or "")
+        snapshots.take()
+        assert engine.status().snapshot_error is None
+
+
+def test_a_damaged_snapshot_does_not_count_as_kept(run: Path, tiny: EventStream, tmp_path: Path) -> None:
+    """The log keeps what the good ones do not contain."""
+    with open_engine(tmp_path / "live", run, retention="snapshot", keep_snapshots=2) as engine:
+        for number, first in enumerate(range(HEAD, 325, 25)):
+            if number == 2:
+                flip(newest(tmp_path / "live"), 1000)
+            send(engine, tiny, first, first + 25)
+            engine._snapshots.take()
+        state = state_of(engine)
+        folder = copy_of(tmp_path / "live", tmp_path / "crashed")
+    flip(newest(folder), 1000)
+    with open_engine(folder) as again:
+        assert bit_identical(state_of(again), state)
+
+
+def test_the_copy_of_the_run_is_on_disk_before_it_is_used(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[Path] = []
+    replace = Path.replace
+
+    def replaced(source: Path, target: Path) -> Path:
+        synced.append(target)
+        return replace(source, target)
+
+    monkeypatch.setattr(files, "sync", lambda path: synced.append(path))
+    monkeypatch.setattr(run_copy, "sync", lambda path: synced.append(path))
+    monkeypatch.setattr(Path, "replace", replaced)
+    copy_run(run, tmp_path)
+    moved = synced.index(tmp_path / "run")
+    copied = {path.relative_to(tmp_path / "run") for path in (tmp_path / "run").rglob("*")}
+    draft = tmp_path / ".run"
+    assert {path.relative_to(draft) for path in synced[:moved]} == {*copied, Path()}
+    assert synced[moved + 1 :] == [tmp_path]
 
 
 def test_a_damaged_snapshot_is_skipped_with_a_warning(

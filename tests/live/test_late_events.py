@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -97,6 +98,42 @@ def test_an_accepted_late_event_changes_the_history_and_no_state(
         again.score(sent.src, sent.dst)
         assert bit_identical(state_of(again), final)
         assert final["evidence"]
+
+
+def late_copies(tiny: EventStream, chosen: slice, at: int) -> Events:
+    """Events once more, at the time of another one."""
+    sent = rows(tiny, chosen)
+    return Events(sent.src, sent.dst, [tiny.t[at].item()] * len(sent.src))
+
+
+def test_a_replay_inserts_late_events_where_they_were_inserted(
+    live_run: Callable[[str], Path], tiny: EventStream, tmp_path: Path
+) -> None:
+    """The states of DyRep depend on the history; those before a late event must not know it."""
+    with open_engine(tmp_path / "live", live_run("dyrep"), late="accept") as engine:
+        for first in range(HEAD, 370, 20):
+            engine.observe(rows(tiny, slice(first, first + 20)))
+            engine.observe(late_copies(tiny, slice(first - 60, first), first - 25))
+        expected = state_of(engine)
+        crashed = shutil.copytree(
+            tmp_path / "live", tmp_path / "crashed", ignore=shutil.ignore_patterns(".lock")
+        )
+    with open_engine(crashed, late="accept") as again:
+        assert bit_identical(state_of(again), expected)
+
+
+def test_rows_that_were_computed_before_a_late_event_are_forgotten(
+    live_run: Callable[[str], Path], tiny: EventStream, tmp_path: Path
+) -> None:
+    """The history that they were computed from has changed."""
+    with open_engine(tmp_path / "live", live_run("dyrep"), late="accept") as engine:
+        engine.observe(rows(tiny, slice(HEAD, 319)))
+        engine.embed([tiny.ids.labels[tiny.src[0]].item()], side="src")  # computes and keeps some
+        engine.observe(rows(tiny, [319]))
+        assert engine._graph._updates._count > 0
+        engine.observe(late_copies(tiny, slice(300, 320), 285))
+        assert engine.status().late_events == 20
+        assert engine._graph._updates._count == 0
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from contig.data.events import EventStream
 from contig.data.ids import NodeIds
+from contig.history import History
 from contig.live.ids import UNSORTED, NodeIndex
-from contig.live.records import BatchRecord, joined
+from contig.live.partners import Partners
+from contig.live.records import BatchRecord, in_order_runs, joined
 from contig.models.state import RowCache
 from contig.streaming.sharing import ReadWriteLock
 
@@ -46,6 +49,41 @@ def test_joined_records_keep_their_order() -> None:
     assert both.features is not None
     assert both.features.shape == (5, 2)
     assert len(both.labels) == 4
+
+
+def in_order(times: list[int], *, late: bool = False) -> BatchRecord:
+    count = len(times)
+    at = np.arange(count)
+    return BatchRecord(at, at, np.array(times), np.full(count, late), None, [], [])
+
+
+def test_only_records_in_order_are_joined() -> None:
+    records = [in_order(t) for t in ([5, 7], [7], [6, 9], [9], [12])] + [in_order([13], late=True)]
+    runs = [one.t.tolist() for one in in_order_runs(records, 4)]
+    assert runs == [[5, 7, 7], [6, 9], [9, 12], [13]]
+    assert [one.t.tolist() for one in in_order_runs(records[:2], 6)] == [[5, 7], [7]]
+    assert list(in_order_runs([], 4)) == []
+
+
+@pytest.mark.parametrize("scale", [1, 1_000_000_000_000_000_001], ids=["small", "nanoseconds"])
+def test_candidates_are_those_of_strictly_earlier_events(scale: int) -> None:
+    """Times in nanoseconds differ by less than float64 can tell."""
+    src, dst, t = np.array([0, 1, 0, 2]), np.array([3, 4, 5, 3]), scale + np.array([0, 1, 2, 3])
+    stream = EventStream(src=src, dst=dst, t=t, ids=NodeIds(np.arange(6)))
+    partners = Partners(History.from_stream(stream))
+    partners.add(np.array([1]), np.array([7]), t[-1:] + 1)
+    for at in range(scale, scale + 6):
+        early = t < at
+        when = torch.tensor(at)
+        expected = sorted({*dst[early].tolist(), *([7] if at > scale + 4 else [])})
+        assert partners.candidates("src", when).tolist() == expected
+        assert partners.met(0, "src", when).tolist() == sorted(set(dst[early & (src == 0)].tolist()))
+        if at <= scale + 3:
+            assert partners.counts(np.array([3, 4, 5]), "src", when).tolist() == [
+                int((dst[early] == node).sum()) for node in (3, 4, 5)
+            ]
+    if scale == 1:
+        assert partners.candidates("src", torch.tensor(2.5, dtype=torch.float64)).tolist() == [3, 4]
 
 
 def test_ids_that_are_taken_back_are_unknown_again() -> None:

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from contig.live import Engine
+from contig.serve import bodies
+from contig.serve.problems import FieldError
 
 JSON = {"Content-Type": "application/json"}
 LINES = {"Content-Type": "application/x-ndjson; charset=utf-8"}
@@ -99,6 +102,9 @@ BAD: dict[str, dict[str, Any]] = {
     "a huge time": changed(t=2**62),
     "infinity": raw(b'[{"src":"n1","dst":"n12","t":1e999}]'),
     "not a number": raw(b'[{"src":"n1","dst":"n12","t":NaN}]'),
+    "large mixed times": raw(
+        b'[{"src":"n1","dst":"n2","t":99.5},{"src":"n1","dst":"n2","t":9007199254740993}]'
+    ),
     "mixed times": changed(t="2024-05-01"),
     "unequal features": changed(features=[1, 2]),
     "no features": {"json": [{**EVENTS[0], "features": []}]},
@@ -132,6 +138,31 @@ def test_an_invalid_batch_changes_nothing(http: TestClient, engine: Engine) -> N
         assert answer.headers["content-type"] == "application/problem+json"
         assert engine.status().events == 260, name
     np.testing.assert_array_equal(engine.embed(["n3"]).vectors, before)
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/events", b"[" + b"{}," * 50_000 + b"{}]"),
+        ("/events", b'[{"src":"a","dst":"b","t":1,"features":[' + b'"x",' * 50_000 + b'"x"]}]'),
+        ("/score", b'{"src":["n3"],"dst":[' + b"null," * 50_000 + b"null]}"),
+    ],
+    ids=["events", "features", "pairs"],
+)
+def test_a_long_list_is_read_up_to_its_first_error(
+    path: str, body: bytes, http: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error for every item would take hundreds of times the memory of the body."""
+    counts: list[int] = []
+
+    def counted(error: ValidationError, *place: int) -> list[FieldError]:
+        counts.append(error.error_count())
+        return []
+
+    monkeypatch.setattr(bodies, "errors_in_body", counted)
+    assert http.post(path, content=body, headers=JSON).status_code == 422
+    assert len(counts) == 1
+    assert counts[0] < 10
 
 
 def test_errors_name_their_place(http: TestClient) -> None:

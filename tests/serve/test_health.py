@@ -66,6 +66,20 @@ def test_stopping_closes_the_engine(engine: Engine) -> None:
         engine.embed(["n3"])
 
 
+def test_a_failed_engine_is_not_ready(
+    http: TestClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(count: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(engine._graph.state, "grow", fails)
+    assert http.post("/events", json=EVENTS[:1]).status_code == 500
+    answer = http.get("/readyz")
+    assert answer.status_code == 503
+    assert str(engine.folder) not in answer.text, "it answers without a token"
+    assert http.get("/healthz").status_code == 200
+
+
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
     """What the service logs while the test runs."""

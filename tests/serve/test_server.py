@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -10,16 +11,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from contig.errors import ConfigError
 from contig.live import Engine
 from contig.runs.run import Run
 from contig.serve.client import Client, ServiceError
-from contig.serve.server import serve
+from contig.serve.connections import connections
+from contig.serve.server import running, serve
 from contig.serve.settings import ServeSettings
 
 SRC = Path(__file__).resolve().parents[2] / "src"
@@ -106,6 +111,39 @@ def test_a_service_from_start_to_stop(
         known = engine.status().events - 260
         assert known in (len(accepted), len(accepted) + 1), "an answer may be lost, an event never"
         np.testing.assert_array_equal(engine.embed(["%2F"], 103.5).vectors[0], vector)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\nHost: local", b"GET /he"])
+def test_a_request_that_never_begins_is_not_waited_for(engine: Engine, sent: bytes) -> None:
+    with running(engine, ServeSettings(port=0, body_seconds=0.05)) as url:
+        host, port = url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            connection.sendall(sent)
+            with suppress(ConnectionResetError):
+                assert connection.recv(1) == b""
+
+
+def test_a_client_that_does_not_read_is_not_waited_for() -> None:
+    class Transport(asyncio.Transport):
+        aborted = False
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    async def stay_paused(seconds: float) -> bool:
+        transport, config = Transport(), uvicorn.Config(lambda: None, log_config=None)
+        connection = connections(seconds)(config, ServerState(), {})
+        connection.connection_made(transport)
+        connection._stop(connection._waiting)
+        connection.pause_writing()
+        due = asyncio.get_running_loop().time() + 0.01
+        while asyncio.get_running_loop().time() < due:
+            await asyncio.sleep(0)
+        connection.resume_writing()
+        return transport.aborted
+
+    assert asyncio.run(stay_paused(0.001))
+    assert not asyncio.run(stay_paused(1000))
 
 
 def test_an_address_that_cannot_be_used_is_an_error(engine: Engine) -> None:

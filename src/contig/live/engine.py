@@ -174,6 +174,13 @@ class Engine:
         """Return nodes whose ids start with a prefix, in order of their ids."""
         return self._ready.find(prefix, limit)
 
+    def check(self) -> None:
+        """Raise ``RunError`` if the engine cannot answer: it was closed, or failed to apply events."""
+        if self._closed:
+            raise RunError(f"The engine of {self.folder} is closed.")
+        self._writer.check()
+        self._graph.check()
+
     def status(self) -> Status:
         """Return the size and the health of the engine."""
         graph, snapshots = self._graph, self._snapshots

@@ -130,6 +130,12 @@ class LiveGraph:
         """Return how many events the clock puts strictly before a time."""
         return int(self.history.events.count_before(at.reshape(1)))
 
+    @property
+    def clock(self) -> int | float:
+        """The latest time of an event so far."""
+        last: int | float = self.history.events["t"][-1].item()
+        return last
+
     def now(self) -> Tensor:
         """Return a time just after the last event."""
         last = self.history.events["t"][-1]
@@ -217,6 +223,8 @@ class LiveGraph:
             happened=None if torch.equal(clock, t) else t,
             late=self._column(record.late) if record.late.any() else None,
         )
+        if not record.is_in_order(last.item()):
+            self._updates.clear()  # they may depend on what the events insert into the past
         if record.late.any():
             first = self.history.num_events - len(record)
             self.batches.add_late(first + np.flatnonzero(record.late))

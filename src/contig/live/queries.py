@@ -79,7 +79,7 @@ class Queries:
         time = self._time(at)
         with self.graph.view(time, with_state=self.graph.model.reads_state) as view:
             node = self._node_or_new(id, side)
-            candidates = self.partners.candidates(side, view.at.item())
+            candidates = self.partners.candidates(side, view.at)
             candidates = candidates[candidates != node]
             warm = node >= 0 and self._has_events(node, view.at)
             if warm and exclude_seen:

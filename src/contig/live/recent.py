@@ -45,14 +45,14 @@ class RecentBatches:
     def rewound(self, state: NodeState, events: int) -> Iterator[None]:
         """Turn a state after complete batches into that after this many events, for a while."""
         redo: list[SavedRows] = []
-        for saved in reversed(self._undo):
-            if state.position <= events:
-                break
-            redo.append(state.save_rows(saved.nodes))
-            state.restore_rows(saved)
-        tip = observe_reversibly(self.model, state, self.batches, events)
         try:
+            for saved in reversed(self._undo):
+                if state.position <= events:
+                    break
+                redo.append(state.save_rows(saved.nodes))
+                state.restore_rows(saved)
+            redo.append(observe_reversibly(self.model, state, self.batches, events))
             yield
         finally:
-            for saved in (tip, *reversed(redo)):
+            for saved in reversed(redo):
                 state.restore_rows(saved)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,6 +38,10 @@ class BatchRecord:
     def __len__(self) -> int:
         return len(self.t)
 
+    def is_in_order(self, clock: float) -> bool:
+        """Return whether no event is late or before the clock of the stream."""
+        return not self.late.any() and bool((self.t >= clock).all())
+
     def encode(self) -> bytes:
         """Return the record as bytes."""
         names = json.dumps([self.labels, self.is_dst]).encode() if self.labels else b""
@@ -69,6 +74,25 @@ class BatchRecord:
             labels,
             is_dst,
         )
+
+
+def in_order_runs(records: Iterable[BatchRecord], clock: float) -> Iterator[BatchRecord]:
+    """Join successive records of events in order; any other record stays alone.
+
+    Events in order can be applied together: none is visible to a batch that was complete before it. An event
+    out of order is, so it must be applied at the same point of the stream every time, whoever shared a
+    transaction with it.
+    """
+    run: list[BatchRecord] = []
+    for record in records:
+        if record.is_in_order(clock):
+            run.append(record)
+        else:
+            yield from (joined(part) for part in (run, [record]) if part)
+            run = []
+        clock = max([clock, *record.t[-1:].tolist()])
+    if run:
+        yield joined(run)
 
 
 def joined(records: list[BatchRecord]) -> BatchRecord:

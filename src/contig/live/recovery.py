@@ -18,7 +18,7 @@ from contig.live.events import StreamTraits
 from contig.live.graph import LiveGraph
 from contig.live.ids import NodeIndex
 from contig.live.log import EventLog
-from contig.live.records import BatchRecord, joined
+from contig.live.records import BatchRecord, in_order_runs
 from contig.live.run_copy import FOLDER as RUN
 from contig.live.run_copy import copy_run, fingerprint
 from contig.live.settings import Settings
@@ -185,8 +185,7 @@ def _replay(graph: LiveGraph, ids: NodeIndex, event_log: EventLog, first: int) -
 
 
 def _apply(graph: LiveGraph, ids: NodeIndex, records: list[BatchRecord]) -> None:
-    if records:
-        record = joined(records)
+    for record in in_order_runs(records, graph.clock):
         add_labels(ids, record)
         graph.append(record)
 

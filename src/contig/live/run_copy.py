@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from contig.errors import RunError
-from contig.files import sha256
+from contig.files import disk_errors, sha256, sync, sync_tree
 from contig.runs.folder import RunFolder
 
 FOLDER = "run"
@@ -33,7 +33,10 @@ def copy_run(run: Path, folder: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     with source.locked():
         shutil.copytree(run, draft, ignore=shutil.ignore_patterns(*LEFT_OUT), copy_function=_link_or_copy)
-    draft.replace(folder / FOLDER)
+    with disk_errors(folder):
+        sync_tree(draft)
+        draft.replace(folder / FOLDER)
+        sync(folder)
 
 
 def _link_or_copy(source: str, target: str) -> str:

@@ -65,6 +65,12 @@ class SnapshotFolder:
             if content is not None:
                 yield one.batches, content
 
+    def _is_intact(self, file: SnapshotFile) -> bool:
+        try:
+            return sha256(file.path).startswith(file.checksum)
+        except OSError:
+            return False
+
     def _read(self, file: SnapshotFile) -> dict[str, Any] | None:
         try:
             if not sha256(file.path).startswith(file.checksum):
@@ -80,12 +86,18 @@ class SnapshotFolder:
         return None
 
     def prune(self, keep: int) -> list[SnapshotFile]:
-        """Remove all but the newest snapshots and what killed processes left; return those kept."""
+        """Remove all but the newest snapshots and what killed processes left; return the good ones kept.
+
+        A damaged snapshot does not count: the log must have what the good ones do not contain.
+        """
         for path in self.path.glob(".*"):
             if is_leftover(path):
                 path.unlink(missing_ok=True)
         (self.path / "draft.pt").unlink(missing_ok=True)
-        files = self.files()
-        for one in files[keep:]:
-            one.path.unlink(missing_ok=True)
-        return files[:keep]
+        kept: list[SnapshotFile] = []
+        for one in self.files():
+            if len(kept) == keep:
+                one.path.unlink(missing_ok=True)
+            elif self._is_intact(one):
+                kept.append(one)
+        return kept

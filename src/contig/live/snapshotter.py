@@ -18,6 +18,8 @@ from contig.live.snapshots import SnapshotFolder
 
 log = logging.getLogger("contig")
 
+FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after a failure; it doubles with each
+
 
 class Snapshotter:
     """Saves the state every so many events or seconds, and drops what the log no longer needs.
@@ -45,6 +47,7 @@ class Snapshotter:
         self.saved_events = 0
         self.saved_at = time.monotonic()
         self.error: str | None = None
+        self._pause, self._retry_at = FIRST_PAUSE, 0.0
         self._wake = threading.Event()
         self._stopping = False
         self._taking = threading.Lock()
@@ -63,7 +66,8 @@ class Snapshotter:
 
     def events_arrived(self) -> None:
         """Take a snapshot if enough events have arrived since the last one."""
-        if self._live_events - self.saved_events >= self.settings.snapshot_every_events:
+        enough = self._live_events - self.saved_events >= self.settings.snapshot_every_events
+        if enough and time.monotonic() >= self._retry_at:
             self._wake.set()
 
     @property
@@ -72,7 +76,8 @@ class Snapshotter:
 
     def _work(self) -> None:
         while True:
-            self._wake.wait(self.settings.snapshot_every_seconds)
+            pause = self._retry_at - time.monotonic()
+            self._wake.wait(max(self.settings.snapshot_every_seconds, pause))
             self._wake.clear()
             if self._stopping:
                 return
@@ -85,9 +90,11 @@ class Snapshotter:
                 return
             try:
                 self._save()
-                self.error = None
+                self.error, self._pause, self._retry_at = None, FIRST_PAUSE, 0.0
             except Exception as error:  # the next snapshot may succeed, and closing must go on
                 self.error = str(error)
+                self._retry_at = time.monotonic() + self._pause
+                self._pause = min(2 * self._pause, LONGEST_PAUSE)
                 log.warning(f"A snapshot could not be saved: {error}")
 
     def _save(self) -> None:
@@ -96,7 +103,8 @@ class Snapshotter:
             batches, events, content = self.batches, self._live_events, self._content()
         self.folder.save(batches, content)
         self.saved_batches, self.saved_events, self.saved_at = batches, events, time.monotonic()
-        self._compact(min(one.batches for one in self.folder.prune(self.settings.keep_snapshots)))
+        kept = self.folder.prune(self.settings.keep_snapshots)
+        self._compact(min((one.batches for one in kept), default=0))
 
     def _content(self) -> dict[str, Any]:
         """Copy everything that the run does not have."""

@@ -34,7 +34,7 @@ class Staging:
         self.batches: list[NewBatch] = []
         self._nodes = len(ids)
         self._last: dict[int, Any] = {}  # times of the nodes' last events, of staged batches
-        self._clock = graph.history.events["t"][-1].item()
+        self._clock = graph.clock
         self._receipts: dict[str, NewBatch] = {}
 
     def add(self, events: CheckedEvents, batch_id: str | None) -> Receipt:

@@ -13,7 +13,7 @@ from contig.live.graph import LiveGraph
 from contig.live.ids import NodeIndex
 from contig.live.log import EventLog
 from contig.live.partners import Partners
-from contig.live.records import BatchRecord, joined
+from contig.live.records import BatchRecord, in_order_runs
 from contig.live.settings import Settings
 from contig.live.snapshotter import Snapshotter
 from contig.live.staging import Staging
@@ -96,7 +96,7 @@ class Writer:
     def _commit(self, group: list[Request]) -> None:
         """Decide a group of requests: write it, apply it, and set the receipts."""
         try:
-            self._check()
+            self.check()
             receipts = self._write_and_apply(group)
         except BaseException as error:
             for request in group:
@@ -124,23 +124,25 @@ class Writer:
                 raise
         records = [batch.record for batch in staging.batches if len(batch.record)]
         if records:
-            self._apply(joined(records))
+            self._apply(records)
         return receipts
 
-    def _apply(self, record: BatchRecord) -> None:
+    def _apply(self, records: list[BatchRecord]) -> None:
         self._failed = True
         with self.graph.lock.writing():
-            self.graph.append(record)
-            self.partners.add(record.src, record.dst, record.t)
+            for record in in_order_runs(records, self.graph.clock):
+                self.graph.append(record)
+                self.partners.add(record.src, record.dst, record.t)
             self.snapshots.batches = self.log.end.batches
         self._failed = False
         now = time.monotonic()
-        self._commits.append((now, len(record)))
+        self._commits.append((now, sum(map(len, records))))
         while self._commits[0][0] < now - RATE_SECONDS:
             self._commits.popleft()
         self.snapshots.events_arrived()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raise ``RunError`` if no events can be taken in any more."""
         if self._closed:
             raise RunError("The engine is closed.")
         if self._failed:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 import pyarrow as pa
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from contig.data.columns import ARROW_ERRORS, is_list, is_text
-from contig.serve.problems import FieldError, RequestError, field_errors
+from contig.serve.problems import SHOWN_ERRORS, FieldError, RequestError, field_errors
 from contig.serve.schemas import Event
 
 JSON = "application/json"
@@ -20,7 +21,6 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 COLUMNS = ("src", "dst", "t", "features")
 
-_EVENTS = TypeAdapter(list[Event])
 _EVENT = TypeAdapter(Event)
 
 
@@ -56,11 +56,26 @@ def check_batch(size: int, limit: int, what: str = "events") -> None:
 
 def _json(body: bytes, limit: int) -> pa.Table:
     try:
-        events = _EVENTS.validate_json(body)
+        events = _events(limit).validate_json(body)
     except ValidationError as error:
+        check_length(error, limit)
         raise _invalid("The body is not a list of events.", errors_in_body(error)) from None
-    check_batch(len(events), limit)
     return _table(events)
+
+
+@cache
+def _events(limit: int) -> TypeAdapter[list[Event]]:
+    """Return a reader of a list that stops at the first invalid event and after the limit."""
+    return TypeAdapter(Annotated[list[Event], Field(max_length=limit, fail_fast=True)])
+
+
+def check_length(error: ValidationError, limit: int, what: str = "events") -> None:
+    """Refuse a list over the limit, if that is what is wrong; the rest of it was not read."""
+    if any(one["type"] == "too_long" for one in error.errors(include_url=False, include_input=False)):
+        raise RequestError(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            f"The request has more than {limit:,} {what}, the limit; send several.",
+        )
 
 
 def _json_lines(body: bytes, limit: int) -> pa.Table:
@@ -72,8 +87,10 @@ def _json_lines(body: bytes, limit: int) -> pa.Table:
             events.append(_EVENT.validate_json(line))
         except ValidationError as error:
             errors += errors_in_body(error, row)
+            if len(errors) >= SHOWN_ERRORS:
+                break
     if errors:
-        raise _invalid("Some lines of the body are not events.", errors[:20])
+        raise _invalid("Some lines of the body are not events.", errors[:SHOWN_ERRORS])
     return _table(events)
 
 
@@ -107,7 +124,13 @@ def _times(values: Sequence[int | float | str]) -> pa.Array:
         raise _invalid("The times of a batch are either numbers or dates, not both.")
     if str in kinds:
         return _text(values)
-    return pa.array(values, pa.int64() if kinds == {int} else pa.float64())
+    try:
+        return pa.array(values, pa.int64() if kinds == {int} else pa.float64())
+    except pa.ArrowInvalid:
+        raise _invalid(
+            "The batch mixes times with fractions and whole ones beyond 2^53, which are not exact as "
+            "fractions; send either."
+        ) from None
 
 
 def _text(values: Sequence[Any]) -> pa.Array:

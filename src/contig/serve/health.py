@@ -12,6 +12,7 @@ from importlib import resources
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from contig.errors import RunError
 from contig.serve.problems import RequestError
 from contig.serve.schemas import HealthAnswer, StatusAnswer
 from contig.serve.service import Here
@@ -27,9 +28,13 @@ async def healthz() -> HealthAnswer:
 
 @router.get("/readyz", summary="Whether the service takes requests")
 async def readyz(here: Here) -> HealthAnswer:
-    """Answer 503 while the service is stopping."""
+    """Answer 503 while the service is stopping, and when its engine has failed and must be opened again."""
     if here.stopping:
         raise RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "The service is stopping.")
+    try:
+        here.engine.check()
+    except RunError:  # whose message names the folder, and this answers without a token
+        raise RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "The engine has failed; see the log.") from None
     return HealthAnswer(status="ok")
 
 

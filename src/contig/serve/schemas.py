@@ -28,14 +28,16 @@ class Event(_Body):
     src: NodeId
     dst: NodeId
     t: Time = Field(description="a number in the unit of the training events, or a date in ISO 8601")
-    features: list[Number] | None = Field(None, description="the event's features, if the run has any")
+    features: Annotated[list[Number], Field(fail_fast=True)] | None = Field(
+        None, description="the event's features, if the run has any"
+    )
 
 
 class Pairs(_Body):
     """Pairs to score; a list with one id is paired with every id of the other."""
 
-    src: list[NodeId] = Field(min_length=1)
-    dst: list[NodeId] = Field(min_length=1)
+    src: list[NodeId] = Field(min_length=1, fail_fast=True)
+    dst: list[NodeId] = Field(min_length=1, fail_fast=True)
     at: Time | None = Field(None, description="default: just after the last event")
 
 

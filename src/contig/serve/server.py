@@ -15,6 +15,7 @@ import uvicorn
 from contig.errors import ConfigError
 from contig.live import Engine
 from contig.serve.app import create_app
+from contig.serve.connections import connections
 from contig.serve.settings import ServeSettings, check_address
 
 log = logging.getLogger("contig.serve")
@@ -112,6 +113,7 @@ def _announce(url: str, on_start: Callable[[str], None] | None) -> None:
 def _config(engine: Engine, settings: ServeSettings, token: str | None) -> uvicorn.Config:
     return uvicorn.Config(
         create_app(engine, settings, token),
+        http=connections(settings.body_seconds),
         log_config=None,
         access_log=False,
         lifespan="on",

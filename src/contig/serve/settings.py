@@ -27,7 +27,11 @@ class ServeSettings:
     concurrency: int = option(64, "requests in progress at once; more get status 503", low=1)
     readers: int = option(2, "threads that compute answers", low=1)
     writers: int = option(4, "threads that store events; concurrent batches share a disk sync", low=1)
-    body_seconds: float = option(30.0, "time to receive a request body", above=0)
+    body_seconds: float = option(
+        30.0,
+        "time to receive the headers of a request, its body, and for a client to read the answer",
+        above=0,
+    )
     stop_seconds: float = option(30.0, "time that open requests get to finish when the service stops", low=0)
 
 

@@ -94,8 +94,15 @@ def observe_events(model: Model, state: NodeState, batches: StreamBatches, end: 
 
 @torch.no_grad()
 def observe_reversibly(model: Model, state: NodeState, batches: StreamBatches, end: int) -> SavedRows:
-    """Observe everything up to a position as one batch, and return the rows that undo it."""
+    """Observe everything up to a position as one batch, and return the rows that undo it.
+
+    If observing fails, the state is as it was before.
+    """
     events = EventBatch.of(batches.history, batches.events(state.position, end))
     saved = state.save_rows(model.nodes_observed(state, batches.history, events))
-    observe_events(model, state, batches, end)
+    try:
+        observe_events(model, state, batches, end)
+    except BaseException:
+        state.restore_rows(saved)
+        raise
     return saved
