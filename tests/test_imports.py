@@ -148,7 +148,9 @@ def test_third_party_imports_are_declared(path: Path) -> None:
     assert undeclared(at_import, dotted(path), distributions(*filter(None, [own]))) == set()
     assert (
         undeclared(
-            body, dotted(path), distributions("samples", "solvers", "baselines", "bench", "tune", "serve")
+            body,
+            dotted(path),
+            distributions("samples", "solvers", "baselines", "bench", "index", "tune", "serve"),
         )
         == set()
     )

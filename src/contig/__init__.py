@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from contig.errors import ConfigError, ContigError, DataError, RunError
     from contig.estimators import ContigClassifier, ContigRecommender
     from contig.history import History, Neighbors, TimeScale
+    from contig.history.building import build_index
     from contig.models import DataShape, EventBatch, Model, NodeState, register_model
     from contig.options import option
     from contig.runs.answers import (
@@ -89,6 +90,7 @@ _HOME = {
     "TimeScale": "history",
     "TrainingStart": "training.callbacks",
     "Trajectory": "runs.answers",
+    "build_index": "history.building",
     "chronological_split": "data.splits",
     "fit": "training.fit",
     "load_dataset": "data.datasets",
@@ -145,6 +147,7 @@ __all__ = [
     "TrainingStart",
     "Trajectory",
     "__version__",
+    "build_index",
     "chronological_split",
     "fit",
     "layers",

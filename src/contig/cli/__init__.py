@@ -27,6 +27,7 @@ from contig.cli import (
     datasets,
     embed,
     evaluate,
+    index,
     inspect,
     models,
     nearest,
@@ -117,6 +118,7 @@ app = typer.Typer(
 )
 app.add_typer(inspect.app)
 app.add_typer(datasets.app)
+app.add_typer(index.app)
 app.add_typer(training.app)
 app.add_typer(evaluate.app)
 app.add_typer(classify.app)

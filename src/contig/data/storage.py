@@ -10,12 +10,20 @@ import numpy as np
 from contig.data.columns import Array
 from contig.data.events import COLUMNS, EventStream
 from contig.data.ids import NodeIds
+from contig.data.index_folder import HEAD, folder_of, is_index, link_index, open_index
 from contig.errors import DataError
 from contig.files import replacing, write_text
 
 
 def save_stream(stream: EventStream, folder: Path, *, durable: bool = False) -> None:
-    """Save a stream as ``.npy`` files that ``load_stream`` maps; ``durable`` is that of ``replacing``."""
+    """Save a stream as ``.npy`` files that ``load_stream`` maps; ``durable`` is that of ``replacing``.
+
+    Of a stream that is mapped from an index, the files are linked.
+    """
+    if (index := folder_of(stream)) is not None:
+        link_index(stream, index, folder)
+        write_text(folder / "origin.txt", stream.origin, durable=durable)
+        return
     columns = {name: getattr(stream, name) for name in COLUMNS}
     for name, array in {**columns, "ids": stream.ids.labels, "is_dst": stream.ids.is_dst}.items():
         path = folder / f"{name}.npy"
@@ -27,8 +35,16 @@ def save_stream(stream: EventStream, folder: Path, *, durable: bool = False) -> 
     write_text(folder / "origin.txt", stream.origin, durable=durable)
 
 
+def saved_files(folder: Path) -> list[Path]:
+    """Return the files of a saved stream to check when it is opened; an index checks its own."""
+    columns = [folder / HEAD] if is_index(folder) else list(folder.glob("[!.]*.npy"))
+    return [*columns, folder / "origin.txt"]
+
+
 def load_stream(folder: Path) -> EventStream:
     """Open a saved stream; its columns are read from disk as they are used."""
+    if is_index(folder):
+        return open_index(folder)
 
     def column(name: str) -> Array:
         array: Array = np.lib.format.open_memmap(folder / f"{name}.npy", mode="r")

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contig.data import index_folder
 from contig.data.columns import Array
 from contig.data.events import EventStream, check_stream
 from contig.errors import ConfigError, DataError, unknown
@@ -60,9 +61,29 @@ class History:
             # torch warns about read-only numpy arrays, so those are copied
             return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
 
+        if (folder := index_folder.folder_of(stream)) is not None:
+            return cls._mapped(stream, folder, torch.device(device))
         features = None if stream.edge_features is None else column(stream.edge_features)
         events = EventColumns(column(stream.src), column(stream.dst), column(stream.t), features)
         return cls._index(events, torch.arange(len(stream), device=device), stream.num_nodes)
+
+    @classmethod
+    def _mapped(cls, stream: EventStream, folder: Path, device: torch.device) -> History:
+        """Open the history of an index; on a GPU it is copied there."""
+
+        def array(name: str) -> Tensor:
+            return torch.from_numpy(np.asarray(index_folder.map_array(folder, name, "c"))).to(device)
+
+        features = stream.edge_features
+        if features is None or index_folder.is_mapped(stream, "edge_features"):
+            rows = None if features is None else array("edge_features")
+        else:
+            rows = torch.from_numpy(np.require(features, requirements=["C", "W"])).to(device)
+        arrays = {name: array(name) for name in index_folder.ENTRIES}
+        if len(arrays["start"]) != stream.num_nodes:
+            raise DataError(f"{folder}: the index is of {len(arrays['start']):,} nodes. {index_folder.CURE}")
+        segments = Segments(**arrays, used=len(arrays["entry_event"]), longest=int(arrays["length"].max()))
+        return cls(EventColumns(array("src"), array("dst"), array("t"), rows), segments, stream.num_nodes)
 
     @classmethod
     def empty(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import torch
 from torch import Tensor
 
+from contig.data.columns import Array
 from contig.kernels.dispatch import backend
 from contig.kernels.segments import ENTRIES, Segments, concatenated_ranges
 
@@ -67,3 +71,45 @@ def _make_space(segments: Segments, owners: Tensor, added: Tensor) -> None:
         entries[into] = entries[source]
     segments.start[movers], segments.capacity[movers] = target, capacity
     segments.used = used
+
+
+def place_entries(
+    entries: Sequence[Array],
+    cursor: Array,
+    first_node: int,
+    first_event: int,
+    src: Array,
+    dst: Array,
+    t: Array,
+) -> None:
+    """Write the entries of consecutive events that belong to consecutive nodes, to numpy arrays.
+
+    ``entries`` are event, other end and time; ``cursor`` is where the next entry of each node goes, from
+    ``first_node`` on, and is advanced. Events are numbered from ``first_event`` on.
+    """
+    if backend(torch.device("cpu")) == "numba":
+        from contig.kernels.cpu import placement as compiled
+
+        compiled.place_entries(*entries, cursor, first_node, first_event, src, dst, t)
+    else:
+        _place_entries(entries, cursor, first_node, first_event, src, dst, t)
+
+
+def _place_entries(
+    entries: Sequence[Array],
+    cursor: Array,
+    first_node: int,
+    first_event: int,
+    src: Array,
+    dst: Array,
+    t: Array,
+) -> None:
+    owner, other = np.stack([src, dst], axis=1).ravel(), np.stack([dst, src], axis=1).ravel()
+    row = np.arange(len(owner)) >> 1
+    twice = (owner == other) & (np.arange(len(owner)) & 1 == 1)
+    wanted = np.flatnonzero((owner >= first_node) & (owner < first_node + len(cursor)) & ~twice)
+    order = wanted[np.argsort(owner[wanted], kind="stable")]
+    nodes, starts, counts = np.unique(owner[order] - first_node, return_index=True, return_counts=True)
+    at = np.arange(len(order)) + np.repeat(cursor[nodes] - starts, counts)
+    entries[0][at], entries[1][at], entries[2][at] = first_event + row[order], other[order], t[row[order]]
+    cursor[nodes] += counts

@@ -27,7 +27,7 @@ import torch
 
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
-from contig.data.storage import load_stream, save_stream
+from contig.data.storage import load_stream, save_stream, saved_files
 from contig.errors import ContigError, RunError, unknown
 from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing, sha256
 from contig.locks import locked
@@ -124,8 +124,9 @@ class RunFolder:
         self.must_be_free()
         (self.path / CHECKSUMS).unlink(missing_ok=True)  # of a run that was killed while it was created
         save_stream(stream, self.path / "stream", durable=True)
-        columns = [*(self.path / "stream").glob("[!.]*.npy"), self.path / "stream" / "origin.txt"]
-        self.checksums.record({f"stream/{path.name}": sha256(path) for path in columns})
+        self.checksums.record(
+            {f"stream/{path.name}": sha256(path) for path in saved_files(self.path / "stream")}
+        )
         manifest = replace(RunManifest.of(stream, config), checksums=True, features=features)
         self._write_json("config.json", manifest.as_dict())
 

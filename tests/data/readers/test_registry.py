@@ -77,7 +77,7 @@ def test_an_installed_package_can_add_a_reader(arrows: Path, monkeypatch: pytest
     monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "contig.readers" else [])
     monkeypatch.setitem(sys.modules, "arrow_files", type("module", (), {"read": staticmethod(read_arrows)}))
     assert read_events(arrows, src="who", dst="whom").equals(expected())
-    builtin = ["parquet", "arrow", "feather", "csv", "tsv", "jodie", "snap", "jsonl", "dyglib"]
+    builtin = ["parquet", "arrow", "feather", "csv", "tsv", "jodie", "snap", "jsonl", "dyglib", "index"]
     assert list(READERS) == [*builtin, "arrows"]
 
 

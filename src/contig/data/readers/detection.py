@@ -6,6 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
+from contig.data.index_folder import is_index_folder
 from contig.data.readers import parquet
 from contig.data.readers.names import plain_name
 from contig.data.readers.registry import READERS
@@ -19,6 +20,8 @@ SAME_FORMAT = {"ndjson": "jsonl"}  # extensions with another name than their for
 
 def detect_format(path: Path) -> str:
     """Return the name of the reader for a file or a folder."""
+    if path.is_dir() and is_index_folder(path):
+        return "index"
     if path.is_dir() or parquet.is_parquet(path):
         return "parquet"
     extension = path.suffix.removeprefix(".").lower()

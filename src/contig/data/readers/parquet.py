@@ -28,17 +28,22 @@ def is_parquet(path: Path) -> bool:
 
 def open_parquet(path: Path, reading: ReadOptions) -> OpenedTable:
     """Open a Parquet file, or a folder of files that hold one stream, in the order of their names."""
+    return open_files(parquet_files(path), path)
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return a file itself, or the Parquet files of a folder in the order of their names."""
     if not path.is_dir():
-        return _open_files([path], path)
+        return [path]
     files = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
     if not files:
         raise DataError(
             f"{path}: the folder has no .parquet file; pass a file, or a folder of Parquet files."
         )
-    return _open_files(files, path)
+    return files
 
 
-def _open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
+def open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
     """Open files that hold one stream; the first decides which columns there are."""
     counts, schemas = [], []
     for path in paths:

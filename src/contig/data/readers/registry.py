@@ -34,6 +34,7 @@ READERS: Registry[Reader] = Registry(
         **{name: f"contig.data.readers.text:open_{name}" for name in ("csv", "tsv", "jodie", "snap")},
         "jsonl": "contig.data.readers.json_lines:open_jsonl",
         "dyglib": "contig.data.readers.dyglib:read_dyglib",
+        "index": "contig.data.index_folder:read_index",
     },
     "contig.readers",
     _check,

@@ -59,3 +59,27 @@ def _place(
             if src[i] == dst[i]:
                 break
     return len(event), used, 0
+
+
+@njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def place_entries(
+    entry_event: Array,
+    entry_node: Array,
+    entry_time: Array,
+    cursor: Array,
+    first_node: int,
+    first_event: int,
+    src: Array,
+    dst: Array,
+    time: Array,
+) -> None:
+    """Compute ``contig.kernels.placement.place_entries``."""
+    for i in range(len(src)):
+        for owner, other in ((src[i], dst[i]), (dst[i], src[i])):
+            node = owner - first_node
+            if 0 <= node < len(cursor):
+                at = cursor[node]
+                entry_event[at], entry_node[at], entry_time[at] = first_event + i, other, time[i]
+                cursor[node] = at + 1
+            if src[i] == dst[i]:
+                break

@@ -1,0 +1,282 @@
+"""Build an index: the columns of a stream and its history on disk, in bounded memory.
+
+Everything is written to the folder ``building`` inside of the index. An interrupted build resumes there; the
+files get their final places when all of them are complete, and ``index.json`` is written last.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contig.data.columns import Array
+from contig.data.index_folder import (
+    BUILDING,
+    IndexedFile,
+    IndexHead,
+    is_index,
+    map_array,
+    read_head,
+    unlink_index,
+    write_head,
+)
+from contig.data.indexing.column_files import ColumnFile
+from contig.data.indexing.events import Budget, connected, survey, write_events, write_ids
+from contig.data.indexing.progress_file import (
+    BuildProgress,
+    BuildRequest,
+    SourceFile,
+    StreamFacts,
+    read_progress,
+)
+from contig.data.indexing.sources import find_sources
+from contig.data.read_options import ReadOptions
+from contig.data.readers.parquet import parquet_files
+from contig.errors import ConfigError, DataError
+from contig.files import as_path, disk_errors, expanded
+from contig.kernels.placement import place_entries
+from contig.locks import locked
+from contig.progress import Display
+from contig.schema import encode
+
+log = logging.getLogger("contig")
+
+DEFAULT_MEMORY = 4 << 30
+MIN_MEMORY = 256 << 20
+CHUNK = 1 << 21  # events read at once
+MAX_EVENTS = 2**31 - 1  # entries store positions in 32 bits
+
+
+def build_index(
+    files: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    reading: ReadOptions | None = None,
+    memory: int = DEFAULT_MEMORY,
+    overwrite: bool = False,
+    show: bool | None = None,
+) -> Path:
+    """Index Parquet files of any size in a folder, and return the folder; it is opened like a file.
+
+    ``memory`` is the number of bytes to use, roughly. An interrupted build resumes with the same call. Where
+    the folder already is an index of these very files, nothing is done; ``overwrite`` replaces another one.
+    """
+    if memory < MIN_MEMORY:
+        raise ConfigError(f"memory={memory:,}: an index needs at least {MIN_MEMORY >> 20} MiB.")
+    given = [expanded(one) for one in ([files] if isinstance(files, str | Path) else files)]
+    folder = as_path(out, "out")
+    return build(given, folder, reading or ReadOptions(), Budget.of(memory), overwrite=overwrite, show=show)
+
+
+def build(
+    given: Sequence[Path],
+    folder: Path,
+    reading: ReadOptions,
+    budget: Budget,
+    *,
+    overwrite: bool = False,
+    show: bool | None = None,
+) -> Path:
+    """Build an index with a given budget (see ``build_index``)."""
+    request = _request(given, reading)
+    if _is_up_to_date(folder, request, overwrite):
+        return folder
+    with locked(folder), Display(show) as display:
+        _Build(given, folder, reading, request, budget, display).run()
+    return folder
+
+
+def _request(given: Sequence[Path], reading: ReadOptions) -> BuildRequest:
+    paths = [path for one in given for path in parquet_files(one)]
+    if missing := [path for path in paths if not path.is_file()]:
+        raise DataError(f"{missing[0]}: no such file or folder; check the path.")
+    if not paths:
+        raise ConfigError("Give at least one Parquet file or folder to index.")
+    files = tuple(SourceFile.of(path) for path in paths)
+    return BuildRequest(files=files, reading=json.dumps(reading.as_dict(), sort_keys=True))
+
+
+def _is_up_to_date(folder: Path, request: BuildRequest, overwrite: bool) -> bool:
+    if not is_index(folder) or overwrite:
+        return False
+    if read_head(folder).request == _text(request):
+        log.info(f"{folder} is already an index of these files.")
+        return True
+    raise ConfigError(
+        f"{folder} already is an index of other files or of files that have changed. Choose another folder, "
+        "or replace it with --overwrite (overwrite=True)."
+    )
+
+
+def _text(request: BuildRequest) -> str:
+    return json.dumps(encode(request), sort_keys=True)
+
+
+class _Build:
+    """One build, from the first step that is not done yet."""
+
+    def __init__(
+        self,
+        given: Sequence[Path],
+        folder: Path,
+        reading: ReadOptions,
+        request: BuildRequest,
+        budget: Budget,
+        display: Display,
+    ) -> None:
+        self.given, self.folder, self.reading = given, folder, reading
+        self.request, self.budget, self.display = request, budget, display
+        self.work = folder / BUILDING
+        self.origin = str(given[0]) if len(given) == 1 else f"{given[0]} and {len(given) - 1} more"
+
+    def run(self) -> None:
+        """Do what is left, and make the folder an index."""
+        progress = self._resumed()
+        progress = self._write_stream(progress)
+        assert progress.facts is not None
+        self._write_entries(progress, progress.facts)
+        self._finish(progress.facts)
+
+    def _resumed(self) -> BuildProgress:
+        """Return the progress so far; of another request, nothing is kept."""
+        found = read_progress(self.work)
+        if found is not None and found.request == self.request:
+            log.info(f"resuming the index in {self.folder}")
+            return found
+        with disk_errors(self.work):
+            shutil.rmtree(self.work, ignore_errors=True)
+            self.work.mkdir(parents=True, exist_ok=True)
+        progress = BuildProgress(request=self.request)
+        progress.save(self.work)
+        return progress
+
+    def _write_stream(self, progress: BuildProgress) -> BuildProgress:
+        if progress.facts is not None and progress.ids_written and progress.events == progress.facts.events:
+            return progress
+        with connected(self.work, self.budget) as connection:
+            sources = find_sources(self.given, self.reading, connection, self.origin)
+            if progress.facts is None:
+                self.display.line(f"checking {len(sources.paths):,} files and numbering the nodes")
+                found = survey(connection, sources, self.budget, self.origin)
+                _check_size(found, self.origin)
+                progress = replace(progress, facts=found)
+                progress.save(self.work)
+            facts = progress.facts
+            assert facts is not None
+            if not progress.ids_written:
+                write_ids(connection, facts, self.work)
+                progress = replace(progress, ids_written=True)
+                progress.save(self.work)
+            task = self.display.task("sorting", facts.events, progress.events)
+            progress = write_events(connection, sources, progress, self.work, task.advance)
+            task.end()
+        return progress
+
+    def _write_entries(self, progress: BuildProgress, facts: StreamFacts) -> None:
+        """Write the entries of all nodes, a range of nodes at a time."""
+        columns = [map_array(self.work, name) for name in ("src", "dst", "t")]
+        length = count_entries(columns[0], columns[1], facts.nodes)
+        start = np.cumsum(length) - length
+        for name, array in (("start", start), ("length", length), ("capacity", length)):
+            _write_whole(self.work / f"{name}.npy", array)
+        files = _entry_files(self.work, int(length.sum()), columns[2].dtype)
+        task = self.display.task("indexing nodes", facts.nodes, progress.nodes_placed)
+        try:
+            for file in files:
+                file.open(progress.entries)
+            for first, last in _node_ranges(length, progress.nodes_placed, self.budget.entries):
+                entries = collect_entries(columns, first, length[first:last])
+                for file, array in zip(files, entries, strict=True):
+                    file.append(array)
+                    file.sync()
+                done = progress.entries + len(entries[0])
+                progress = replace(progress, nodes_placed=last, entries=done)
+                progress.save(self.work)
+                task.advance(last - first)
+        finally:
+            for file in files:
+                file.close()
+        task.end()
+
+    def _finish(self, facts: StreamFacts) -> None:
+        """Move the complete files to their places, and write the head last."""
+        names = sorted(path.name for path in self.work.glob("*.npy"))
+        self.display.line("computing checksums")
+        files = {name: IndexedFile.of(self.work / name) for name in names}
+        if is_index(self.folder):  # replaced
+            unlink_index(self.folder)
+        with disk_errors(self.folder):
+            for name in names:
+                (self.work / name).replace(self.folder / name)
+        head = IndexHead(
+            origin=self.origin,
+            events=facts.events,
+            nodes=facts.nodes,
+            files=files,
+            request=_text(self.request),
+        )
+        write_head(self.folder, head)
+        shutil.rmtree(self.work, ignore_errors=True)
+
+
+def _check_size(facts: StreamFacts, origin: str) -> None:
+    if max(facts.events, facts.nodes) > MAX_EVENTS:
+        raise DataError(
+            f"{origin}: {facts.events:,} events and {facts.nodes:,} nodes; an index holds up to "
+            f"{MAX_EVENTS:,} of each. Leave out the oldest events."
+        )
+
+
+def count_entries(src: Array, dst: Array, nodes: int) -> NDArray[np.int64]:
+    """Count the entries of every node: the events that it takes part in, one with itself once."""
+    counts = np.zeros(nodes, np.int64)
+    for first in range(0, len(src), CHUNK):
+        one, other = src[first : first + CHUNK], dst[first : first + CHUNK]
+        for ends in (one, other[one != other]):
+            found = np.bincount(ends)
+            counts[: len(found)] += found
+    return counts
+
+
+def _node_ranges(length: NDArray[np.int64], first: int, entries: int) -> Iterator[tuple[int, int]]:
+    """Divide the nodes from ``first`` on into ranges with at most this many entries, or of one node."""
+    ends = np.cumsum(length)
+    while first < len(length):
+        done = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(np.searchsorted(ends, done + entries, side="right")))
+        yield first, last
+        first = last
+
+
+def collect_entries(columns: Sequence[Array], first: int, length: NDArray[np.int64]) -> tuple[Array, ...]:
+    """Return event, other end and time of all entries of consecutive nodes, by node and in stream order."""
+    src, dst, t = columns
+    total = int(length.sum())
+    entries = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, t.dtype)
+    cursor = np.cumsum(length) - length
+    for begin in range(0, len(src), CHUNK):
+        part = slice(begin, begin + CHUNK)
+        rows = [np.asarray(column[part]) for column in (src, dst, t)]
+        place_entries(entries, cursor, first, begin, *rows)
+    return entries
+
+
+def _entry_files(folder: Path, total: int, time: np.dtype) -> list[ColumnFile]:
+    kinds = {"entry_event": np.dtype("<i4"), "entry_node": np.dtype("<i4"), "entry_time": time}
+    return [ColumnFile(folder / f"{name}.npy", kind, (total,)) for name, kind in kinds.items()]
+
+
+def _write_whole(path: Path, array: Array) -> None:
+    file = ColumnFile(path, array.dtype, array.shape)
+    file.open(0)
+    try:
+        file.append(array)
+    finally:
+        file.close()

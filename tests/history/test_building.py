@@ -1,0 +1,219 @@
+"""An index of Parquet files: equal to reading them into memory, resumable, and never half-built."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import contig
+from contig.data.index_folder import HEAD, folder_of, is_index
+from contig.data.indexing.column_files import ColumnFile
+from contig.data.indexing.events import Budget
+from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError, DataError, DiskError
+from contig.history import History, building
+from contig.history.building import build, build_index
+from contig.kernels.dispatch import disabled
+
+pytest.importorskip("duckdb", reason="an index needs the extra index")
+
+SMALL = Budget(duckdb_bytes=64 << 20, events=37, entries=61)  # several parts and several ranges of nodes
+
+
+def write_files(folder: Path, sizes: tuple[int, ...] = (70, 41, 23), **changes: Any) -> Path:
+    """Write files of events out of order, with equal times, self-loops and features."""
+    rng, folder = np.random.default_rng(3), folder / "files"
+    folder.mkdir()
+    for number, size in enumerate(sizes):
+        src, dst = rng.integers(5, 17, size), rng.integers(5, 21, size)
+        columns = {
+            "src": src,
+            "dst": np.where(rng.random(size) < 0.1, src, dst),
+            "t": rng.integers(0, 50, size) + 10 * number,
+            "label": rng.integers(0, 2, size),
+            "features": list(rng.random((size, 3), dtype=np.float32)),
+        }
+        columns |= {name: make(columns, size) for name, make in changes.items()}
+        pq.write_table(pa.table(columns), folder / f"{number}.parquet")
+    return folder
+
+
+TEXT = {"src": lambda c, n: [f"ä{x:04}" for x in c["src"]]}  # then the other ids become text, too
+USERS = {**TEXT, "dst": lambda c, n: [f"item {x}" for x in c["dst"]]}
+DATES = {"t": lambda c, n: pa.array(c["t"] * 1_000_000, pa.timestamp("us"))}
+FRACTIONS = {"t": lambda c, n: pa.array(c["t"] * 1_500_000, pa.timestamp("us", "UTC"))}
+FLOATS = {"t": lambda c, n: c["t"] / 3, "src": lambda c, n: c["src"].astype(float)}
+
+
+@pytest.mark.parametrize("changes", [{}, TEXT, USERS, DATES, FRACTIONS, FLOATS])
+def test_index_equals_reading_the_files(tmp_path: Path, changes: dict[str, Any]) -> None:
+    files = write_files(tmp_path, **changes)
+    build([files], tmp_path / "index", ReadOptions(), SMALL)
+    expected, found = contig.read_events(files), contig.read_events(tmp_path / "index")
+    assert expected.equals(found)
+    assert found.fingerprint() == expected.fingerprint()
+    assert found.ids.labels.tolist() == expected.ids.labels.tolist()
+    ours, theirs = History.from_stream(found), History.from_stream(expected)
+    for name, array in theirs.segments.arrays().items():
+        assert torch.equal(array, getattr(ours.segments, name)), name
+    assert ours.segments.longest == theirs.segments.longest
+    assert torch.equal(ours.events["features"], theirs.events["features"])
+
+
+def test_reference_of_the_placement_agrees(tmp_path: Path) -> None:
+    files = write_files(tmp_path)
+    with disabled():
+        build([files], tmp_path / "index", ReadOptions(), SMALL)
+        found = History.from_stream(contig.read_events(tmp_path / "index"))
+    expected = History.from_stream(contig.read_events(files))
+    for name, array in expected.segments.arrays().items():
+        assert torch.equal(array, getattr(found.segments, name)), name
+
+
+def test_columns_are_mapped_not_read(tmp_path: Path) -> None:
+    build_index([write_files(tmp_path)], tmp_path / "index")
+    stream = contig.read_events(tmp_path / "index")
+    assert isinstance(stream.src, np.memmap)
+    assert isinstance(stream.edge_features, np.memmap)
+    assert folder_of(stream) == tmp_path / "index"
+    assert folder_of(stream[3:]) is None  # its history is not the saved one
+    part = History.from_stream(stream[3:])
+    assert part.num_events == len(stream) - 3
+
+
+def test_appending_to_the_history_leaves_the_files_unchanged(tmp_path: Path) -> None:
+    folder = build_index(write_files(tmp_path), tmp_path / "index")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    stream = contig.read_events(folder)
+    history, plain = History.from_stream(stream), History.from_stream(contig.read_events(tmp_path / "files"))
+    last = int(stream.t[-1])
+    new = (torch.tensor([2, 30]), torch.tensor([5, 2]), torch.tensor([last, last + 4]))
+    for one in (history, plain):
+        one.append(*new, torch.ones(2, 3))
+    nodes = torch.arange(31)
+    ours, theirs = (one.before(nodes, torch.full((31,), last + 9), 6) for one in (history, plain))
+    assert torch.equal(ours.event, theirs.event)
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_full_disk_leaves_nothing_that_looks_whole_and_the_build_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, folder = write_files(tmp_path), tmp_path / "index"
+    append, left = ColumnFile.append, 0
+
+    def fail_later(self: ColumnFile, rows: Any) -> None:
+        nonlocal left
+        left -= 1
+        if not left:
+            append(self, rows[: len(rows) // 2])
+            raise DiskError(errno.ENOSPC, "No space left on device")
+        append(self, rows)
+
+    monkeypatch.setattr(ColumnFile, "append", fail_later)
+    for left in (1, 9, 17, 2, 12, 5):  # writes until the disk is full, again and again  # noqa: B007
+        with pytest.raises(DiskError):
+            build([files], folder, ReadOptions(), SMALL)
+        assert not is_index(folder)
+        with pytest.raises(DataError, match="interrupted"):
+            contig.read_events(folder)
+    monkeypatch.setattr(ColumnFile, "append", append)
+    build([files], folder, ReadOptions(), SMALL)
+    assert sorted(path.suffix for path in folder.iterdir()) == [".json"] + [".npy"] * 12
+    expected = contig.read_events(files)
+    assert expected.equals(contig.read_events(folder))
+    entries = History.from_stream(contig.read_events(folder)).segments
+    assert torch.equal(entries.entry_event, History.from_stream(expected).segments.entry_event)
+
+
+def test_resuming_sorts_only_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, folder = write_files(tmp_path), tmp_path / "index"
+    monkeypatch.setattr(building, "count_entries", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        build([files], folder, ReadOptions(), SMALL)
+    monkeypatch.undo()
+    monkeypatch.setattr(building, "connected", lambda *_: pytest.fail("DuckDB was used again"))
+    build([files], folder, ReadOptions(), SMALL)
+    assert contig.read_events(files).equals(contig.read_events(folder))
+
+
+def test_changed_files_are_indexed_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, folder = write_files(tmp_path), tmp_path / "index"
+    monkeypatch.setattr(building, "count_entries", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        build([files], folder, ReadOptions(), SMALL)
+    monkeypatch.undo()
+    (files / "1.parquet").unlink()
+    build([files], folder, ReadOptions(), SMALL)
+    assert len(contig.read_events(folder)) == 93
+    build([files], folder, ReadOptions(), SMALL)  # up to date: nothing to do
+    (files / "0.parquet").unlink()
+    with pytest.raises(ConfigError, match="overwrite"):
+        build([files], folder, ReadOptions(), SMALL)
+    build([files], folder, ReadOptions(), SMALL, overwrite=True)
+    assert len(contig.read_events(folder)) == 23
+
+
+BAD = {
+    "src": ([3, None, 5], r"0.parquet, row 1 \(counted from 0\), column 'src': the id is missing"),
+    "t": ([1.0, 2.0, float("nan")], r"row 2 .*column 't': nan is not a time"),
+    "label": ([0.0, 0.5, 1.0], r"row 1 .*column 'label': 0.5 is not a whole number"),
+    "features": ([[1.0], [2.0], [float("inf")]], r"row 2 .*column 'features': a feature is missing or not"),
+    "dst": (["a", "", "b"], r"row 1 .*column 'dst': '' is not an id"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_values_are_named(tmp_path: Path, name: str) -> None:
+    values, message = BAD[name]
+    columns = {
+        "src": [1, 2, 3],
+        "dst": [4, 5, 6],
+        "t": [7, 8, 9],
+        "label": [0, 1, 0],
+        "features": [[1.0]] * 3,
+    }
+    pq.write_table(pa.table(columns | {name: values}), tmp_path / "0.parquet")
+    with pytest.raises(DataError, match=message):
+        build_index(tmp_path / "0.parquet", tmp_path / "index")
+    assert not is_index(tmp_path / "index")
+
+
+def test_damage_and_wrong_options_are_refused(tmp_path: Path) -> None:
+    folder = build_index(write_files(tmp_path), tmp_path / "index")
+    with pytest.raises(ConfigError, match="whose columns are fixed: 'src'"):
+        contig.read_events(folder, src="who")
+    assert contig.read_events(folder, features=False).edge_features is None
+    content = bytearray((folder / "entry_node.npy").read_bytes())
+    content[-1] ^= 1
+    (folder / "entry_node.npy").write_bytes(bytes(content))
+    with pytest.raises(DataError, match=r"entry_node.npy is damaged"):
+        contig.read_events(folder)
+    head = json.loads((folder / HEAD).read_text())
+    (folder / HEAD).write_text(json.dumps(head | {"schema": 99}))
+    with pytest.raises(DataError, match="Upgrade contig"):
+        contig.read_events(folder)
+
+
+def test_runs_train_on_an_index_as_on_files_and_survive_it(tmp_path: Path) -> None:
+    files = write_files(tmp_path, (300, 200))
+    folder = build_index(files, tmp_path / "index")
+    settings = {"epochs": 1, "batch_size": 50, "show": False, "dim": 8}
+    runs = [
+        contig.fit(source, "contig", out=tmp_path / f"run{number}", **settings)
+        for number, source in enumerate((files, folder))
+    ]
+    assert runs[0].metrics.transductive.ap == runs[1].metrics.transductive.ap
+    assert (tmp_path / "run1/stream/src.npy").samefile(folder / "src.npy")  # not a copy
+    for path in folder.iterdir():
+        path.unlink()
+    opened = contig.Run.open(tmp_path / "run1")
+    assert np.array_equal(opened.embed([7, 9]), runs[0].embed([7, 9]))
