@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,9 +29,10 @@ from contig.history import History
 from contig.runs.run import Run
 from contig.training.fit import fit, resume
 from support.damaged_files import FORMATS, check_valid, mutated
+from support.processes import REFUSED, fork, join
 from support.trained import TINY, fast_training, identical_runs, tiny_stream, without_costs
 
-REFUSED, FINISHED = 2, 0  # exit codes of children
+FINISHED = 0  # exit code of a child
 GOOD = {"read", "refused", "same", "resumed", "trained again", "one of two", "finished"}
 UPDATE_SECONDS = 0.15  # about what an update of the reference takes
 SETTINGS: dict[str, Any] = {**TINY, "epochs": 2, "checkpoint_seconds": 0, "device": "cpu", "show": False}
@@ -183,36 +183,11 @@ def damaged_history(rng: np.random.Generator, reference: Reference, folder: Path
         history.before(nodes, torch.full((len(nodes),), 10**9), 5)
         return FINISHED
 
-    code = _join(_child(use))
+    code = join(fork(use))
     return {FINISHED: "read", REFUSED: "refused"}.get(code, f"CRASH {code}")
 
 
 # -- processes ----------------------------------------------------------------------------------------------
-
-
-def _child(use: Callable[[], int]) -> int:
-    """Run a function in a forked process, silently; return its process id."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads of torch, which the child does not use
-        pid = os.fork()
-    if pid:
-        return pid
-    code = 1
-    try:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, 1)
-        os.dup2(null, 2)
-        code = use()
-    except ContigError:
-        code = REFUSED
-    except BaseException:
-        code = 1
-    finally:
-        os._exit(code)
-
-
-def _join(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def _train(reference: Reference, out: Path, seed: int) -> Callable[[], int]:
@@ -240,10 +215,10 @@ def _finish(reference: Reference, out: Path, seed: int = 0) -> str:
 def killed(rng: np.random.Generator, reference: Reference, folder: Path, seconds: float) -> str:
     """Kill a training with SIGKILL at a random moment, and resume it."""
     out = _empty(folder / "killed")
-    pid = _child(_train(reference, out, 0))
+    pid = fork(_train(reference, out, 0))
     time.sleep(float(rng.uniform(0, seconds)))
     os.kill(pid, signal.SIGKILL)
-    _join(pid)
+    join(pid)
     return outcome(lambda: _finish(reference, out))
 
 
@@ -256,10 +231,10 @@ def killed_update(rng: np.random.Generator, reference: Reference, folder: Path, 
         Run.open(out, "cpu").observe(reference.later)
         return FINISHED
 
-    pid = _child(use)
+    pid = fork(use)
     time.sleep(float(rng.uniform(0, seconds)))
     os.kill(pid, signal.SIGKILL)
-    _join(pid)
+    join(pid)
 
     def check() -> str:
         found = Run.open(out, "cpu").embed().tolist()
@@ -275,8 +250,8 @@ def killed_update(rng: np.random.Generator, reference: Reference, folder: Path, 
 def two_at_once(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
     """Train twice into one folder at the same time: one finishes, the other is refused."""
     out = _empty(folder / "shared")
-    pids = [_child(_train(reference, out, seed)) for seed in (0, 1)]
-    codes = [_join(pid) for pid in pids]
+    pids = [fork(_train(reference, out, seed)) for seed in (0, 1)]
+    codes = [join(pid) for pid in pids]
     if sorted(codes) != [FINISHED, REFUSED]:
         return f"BOTH {codes}"
     return "one of two" if identical_runs(out, reference.run(codes.index(FINISHED))) else "MIXED"
@@ -285,18 +260,18 @@ def two_at_once(rng: np.random.Generator, reference: Reference, folder: Path) ->
 def two_resumes(rng: np.random.Generator, reference: Reference, folder: Path, seconds: float) -> str:
     """Resume a killed training twice at the same time."""
     out = _empty(folder / "resumed")
-    pid = _child(_train(reference, out, 0))
+    pid = fork(_train(reference, out, 0))
     while not (out / "checkpoint.pt").exists():
         time.sleep(0.002)
     time.sleep(float(rng.uniform(0, seconds / 2)))
     os.kill(pid, signal.SIGKILL)
-    _join(pid)
+    join(pid)
 
     def use() -> int:
         resume(out, device="cpu", show=False)
         return FINISHED
 
-    codes = sorted(_join(pid) for pid in [_child(use), _child(use)])
+    codes = sorted(join(pid) for pid in [fork(use), fork(use)])
     if codes not in ([FINISHED, REFUSED], [FINISHED, FINISHED]):  # the second may come after the first
         return f"BOTH {codes}"
     return "one of two" if identical_runs(out, reference.run(0)) else "MIXED"
@@ -310,7 +285,7 @@ def small_files(rng: np.random.Generator, reference: Reference, folder: Path) ->
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         return _train(reference, out, 0)()
 
-    code = _join(_child(use))
+    code = join(fork(use))
     if code not in (FINISHED, REFUSED):
         return f"CRASH {code} at {limit} bytes"
     return outcome(lambda: _finish(reference, out))
@@ -319,7 +294,7 @@ def small_files(rng: np.random.Generator, reference: Reference, folder: Path) ->
 def full_disk(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
     """Train on a full disk, then with more space; root may mount one."""
     with small_disk(folder / "disk", int(rng.integers(8, 120))) as disk:
-        code = _join(_child(_train(reference, disk / "run", 0)))
+        code = join(fork(_train(reference, disk / "run", 0)))
         if code not in (FINISHED, REFUSED):
             return f"CRASH {code}"
         subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)

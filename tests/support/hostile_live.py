@@ -22,8 +22,9 @@ import numpy as np
 from contig.errors import DiskError, RunError
 from contig.live import Engine, Events, Settings
 from contig.live.snapshots import FOLDER as SNAPSHOTS
-from support.hostile import FINISHED, REFUSED, _child, _damage, _empty, _join, outcome, small_disk
+from support.hostile import FINISHED, _damage, _empty, outcome, small_disk
 from support.live import HEAD, state_of, train_for_serving
+from support.processes import REFUSED, fork, join
 from support.trained import bit_identical, tiny_stream
 
 MODEL = "contig-pair"
@@ -131,7 +132,7 @@ def _load_and_kill(
 ) -> int:
     """Let a child send batches, kill it after a random one, and return how many were acknowledged."""
     reader, writer = os.pipe()
-    pid = _child(lambda: _serve(reference, out, settings, first, writer))
+    pid = fork(lambda: _serve(reference, out, settings, first, writer))
     os.close(writer)
     wanted = first + int(rng.integers(0, 25))
     done = first
@@ -139,7 +140,7 @@ def _load_and_kill(
         done = int.from_bytes(message, "little")
     threading.Event().wait(float(rng.exponential(0.003)))  # in the middle of whatever comes next
     os.kill(pid, signal.SIGKILL)
-    _join(pid)
+    join(pid)
     while message := os.read(reader, 4):  # acknowledged before the kill
         done = int.from_bytes(message, "little")
     os.close(reader)
@@ -185,7 +186,7 @@ def live_full_disk(rng: np.random.Generator, reference: LiveReference, folder: P
     settings = {**drawn_settings(rng), "snapshot_every_events": int(rng.choice([5, 10**9]))}
     reference.states  # noqa: B018
     with small_disk(folder / "disk", size + int(rng.integers(40, 1000))) as disk:
-        code = _join(_child(lambda: _fill(reference, disk, settings)))
+        code = join(fork(lambda: _fill(reference, disk, settings)))
         if code not in (FINISHED, REFUSED):
             return f"CRASH {code}"
         subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
@@ -202,7 +203,7 @@ def live_small_files(rng: np.random.Generator, reference: LiveReference, folder:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
         return _fill(reference, out.parent, settings, out.name)
 
-    code = _join(_child(use))
+    code = join(fork(use))
     if code not in (FINISHED, REFUSED):
         return f"CRASH {code} at {limit} bytes"
     return outcome(lambda: reference.finish(out, 0, settings))
@@ -225,7 +226,7 @@ def live_two_engines(rng: np.random.Generator, reference: LiveReference, folder:
     out, settings = _empty(folder / "shared"), drawn_settings(rng)
     with reference.engine(out, **settings) as engine:
         reference.send(engine, 0, len(reference.batches) // 2)
-        code = _join(_child(lambda: _open(reference, out, settings)))
+        code = join(fork(lambda: _open(reference, out, settings)))
         if code != REFUSED:
             return f"NOT REFUSED {code}"
         reference.send(engine, len(reference.batches) // 2)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,13 +69,13 @@ def train(model: str, out: Path) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    """Train the models that are named; every rank writes what it found."""
+def train_all(out: Path, models: Sequence[str]) -> None:
+    """Train the models; every rank writes what it found."""
     torch.set_num_threads(1)
-    out, here = Path(sys.argv[1]), ranks()
-    for model in sys.argv[2:]:
+    here = ranks()
+    for model in models:
         torch.save(train(model, out / model), out / f"{model}-{here.rank}.pt")
 
 
 if __name__ == "__main__":
-    main()
+    train_all(Path(sys.argv[1]), sys.argv[2:])

@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import subprocess
 import sys
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from support import rank_worker
+from support.processes import fork, join
+from support.trained import fast_training
 
 from contig.errors import ConfigError
-from contig.ranks import Ranks
+from contig.ranks import Ranks, ranks
 
 ROOT = Path(rank_worker.__file__).parents[2]
 MODELS = ("contig", "contig-pair", "tgn", "jodie", "ctdne")  # the last draws random walks
+forks = pytest.mark.skipif(sys.platform != "linux", reason="forks as Linux has them")
 
 
 def torchrun(ranks: int, *arguments: object, restarts: int = 0, **environment: str) -> None:
@@ -29,6 +36,24 @@ def torchrun(ranks: int, *arguments: object, restarts: int = 0, **environment: s
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, **environment}
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
+
+
+def forked(size: int, folder: Path, *models: str) -> None:
+    """Run the worker in several copies of this process, which need not start Python and load torch."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+        port = server.getsockname()[1]
+    shared = {"WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+
+    def work(rank: int) -> int:
+        os.environ.update({name: str(value) for name, value in (shared | {"RANK": rank}).items()})
+        ranks.cache_clear()
+        rank_worker.train_all(folder, models)
+        dist.destroy_process_group()
+        return 0
+
+    with fast_training():  # a fork keeps no threads
+        children = [fork(partial(work, rank)) for rank in range(size)]
+        assert [join(child) for child in children] == [0] * size
 
 
 def load(folder: Path, model: str, rank: int) -> dict[str, Any]:
@@ -60,19 +85,24 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     return {model: rank_worker.train(model, folder / model) for model in MODELS}
 
 
-def test_two_ranks_compute_what_one_computes(alone: dict[str, Any], tmp_path: Path) -> None:
-    torchrun(2, tmp_path, *MODELS)
-    for model in MODELS:
-        first, second = load(tmp_path, model, 0), load(tmp_path, model, 1)
+@forks
+@pytest.mark.parametrize(("size", "models"), [(2, MODELS), (3, ("contig-pair",))])
+def test_several_ranks_compute_what_one_computes(
+    size: int, models: tuple[str, ...], alone: dict[str, Any], tmp_path: Path
+) -> None:
+    forked(size, tmp_path, *models)
+    for model in models:
+        first, *others = (load(tmp_path, model, rank) for rank in range(size))
         # few test events are between nodes that CTDNE knows
         check_alike(first, alone[model], () if model == "ctdne" else ("ap", "mrr"))
-        assert first["losses"] == second["losses"]
-        for name, tensor in first["weights"].items():
-            assert torch.equal(tensor, second["weights"][name])
+        for other in others:
+            assert first["losses"] == other["losses"]
+            for name, tensor in first["weights"].items():
+                assert torch.equal(tensor, other["weights"][name])
 
 
 def test_a_killed_rank_restarts_from_the_checkpoint(alone: dict[str, Any], tmp_path: Path) -> None:
-    torchrun(3, tmp_path, "contig-pair", restarts=1, KILL_AT_STEP="7")
+    torchrun(2, tmp_path, "contig-pair", restarts=1, KILL_AT_STEP="7")
     found = load(tmp_path, "contig-pair", 0)
     assert len(found["losses"]) < len(alone["contig-pair"]["losses"])  # some steps came from the checkpoint
     check_alike(found, alone["contig-pair"])
