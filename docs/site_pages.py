@@ -1,14 +1,19 @@
-"""Pages of the site that are made from the code: commands, models and the Python API."""
+"""What the site makes itself: pages from the code (commands, models, the Python API) and notebooks."""
 
 from __future__ import annotations
 
 import inspect
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
+import notebooks
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+TUTORIALS = "tutorials"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -16,7 +21,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     pages = {"commands.md": commands_page(), "models.md": models_page(), "reference.md": reference_page()}
     for name, content in pages.items():
         files.append(File.generated(config, name, content=content))
+    for name, content in tutorial_notebooks(Path(config.docs_dir) / TUTORIALS).items():
+        files.append(File.generated(config, f"{TUTORIALS}/{name}.ipynb", content=content))
     return files
+
+
+def tutorial_notebooks(folder: Path) -> dict[str, str]:
+    """Make a notebook from each tutorial and run it."""
+    pages = {page.stem: page.read_text("utf-8") for page in sorted(folder.glob("*.md"))}
+    return notebooks.execute(
+        {name: notebooks.tutorial_notebook(text, folder) for name, text in pages.items()}
+    )
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Offer the notebook of a tutorial below its title."""
+    path = Path(page.file.src_uri)
+    if path.parent.name != TUTORIALS:
+        return markdown
+    link = f"[Download as a notebook]({path.stem}.ipynb){{ .notebook download={path.stem}.ipynb }}"
+    title, _, rest = markdown.partition("\n")
+    return f"{title}\n\n{link}\n{rest}"
 
 
 def commands_page() -> str:

@@ -46,6 +46,25 @@ def test_lines_are_printed_on_request(
     assert err.splitlines() == ["epoch 5/9: 70 of 100 events  loss 0.25  8 events/s", LINE]
 
 
+class ZMQInteractiveShell:
+    """What rich takes for a notebook, by its name."""
+
+
+@pytest.mark.parametrize("show", [None, True])
+def test_a_notebook_without_ipywidgets_gets_lines(
+    show: bool | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise rich would warn that they are missing, at every bar."""
+    monkeypatch.setattr("builtins.get_ipython", ZMQInteractiveShell, raising=False)
+    monkeypatch.setattr("contig.progress.find_spec", lambda name: None)
+    with Display(show) as display:
+        display.task("epoch 5/9", 100).advance(30)
+        display.line(LINE)
+    assert capsys.readouterr() == (f"{LINE}\n", "")
+    monkeypatch.setattr("contig.progress.find_spec", lambda name: name)
+    assert Display(show).bars
+
+
 def test_nothing_is_shown_on_request(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

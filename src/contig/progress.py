@@ -1,4 +1,4 @@
-"""Progress for people: bars on a terminal or in a notebook, lines elsewhere."""
+"""Progress for people: bars on a terminal or in a notebook with ipywidgets, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import TracebackType
 
 from rich.console import Console
@@ -29,12 +30,16 @@ SECONDS_BETWEEN_LINES = 10.0  # while a task runs, where there are lines instead
 class Display:
     """Shows progress: bars on a terminal or in a notebook, log records of the package elsewhere.
 
-    ``show=True`` prints lines to stderr instead of logging them, and ``show=False`` shows nothing.
+    ``show=True`` prints lines to stderr instead of logging them, and ``show=False`` shows nothing. A notebook
+    without ipywidgets cannot show bars, and gets the lines.
     """
 
     def __init__(self, show: bool | None = None) -> None:
         console = Console(stderr=True)
         show = False if show is None and _silent else show
+        if console.is_jupyter and find_spec("ipywidgets") is None:
+            console = Console(force_jupyter=False)  # on stdout: what is on stderr looks like an error there
+            show = True if show is None else show
         self.notices: list[str] = []
         self.bars = show is not False and (console.is_terminal or console.is_jupyter)
         self.printed = show is True and not self.bars
