@@ -72,6 +72,9 @@ def test_predictions_are_the_recommendations_of_the_run(
     expected = [[one.node for one in recommender.run_.recommend(int(node), k=4)] for node in sources]
     assert recommender.predict(sources).tolist() == expected
     assert recommender.predict(events[:3]).shape == (3, 4)  # the first column of events
+    assert recommender.predict(sources.astype(float)).tolist() == expected  # as arrays with a float column
+    with pytest.raises(DataError, match=r"column 'source': 0\.5 is not an id"):
+        recommender.predict([0.5])
 
 
 def test_probabilities_are_the_scores_of_the_run(recommender: ContigRecommender, events: np.ndarray) -> None:

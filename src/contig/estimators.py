@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
 
+from contig.data.columns import Column
 from contig.data.events import EventStream
+from contig.data.ids import distinct_ids
 from contig.data.readers import read_events, read_pairs
-from contig.data.validation import validate_arrays
+from contig.data.validation import validate_arrays, validate_ids
 from contig.errors import DataError
 from contig.models import DEFAULT_MODEL
 from contig.runs.run import Run
@@ -221,5 +223,6 @@ def _arrow(table: Any) -> pa.Table:
 def _sources(X: Any) -> list[int | str]:
     """Return the ids of sources: a column of ids, or the first column of a table."""
     rows = np.asarray(X)
-    ids: list[int | str] = (rows[:, 0] if rows.ndim == 2 else np.atleast_1d(rows)).tolist()
-    return ids
+    column = rows[:, 0] if rows.ndim == 2 else np.atleast_1d(rows)
+    labels, codes = distinct_ids(validate_ids(Column.of(column, "source", "X")))  # 7, not 7.0
+    return [labels[code] for code in codes.tolist()]

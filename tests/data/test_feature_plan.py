@@ -139,6 +139,12 @@ def test_numbers_are_categories_where_the_plan_says_so_and_text_is_numbers() -> 
     np.testing.assert_allclose(found["size"], expected, atol=1e-6)
 
 
+def test_a_category_called_other_has_a_column_of_its_own() -> None:
+    codes = np.repeat([0, 1], 10).astype(np.float32)[:, None]
+    plan = FeaturePlan.fit(RawFeatures(codes, (FeatureColumn("kind", ("other", "tea")),)), np.arange(20))
+    assert len(set(plan.outputs)) == len(plan.outputs) == 3
+
+
 def test_a_plain_matrix_has_the_columns_of_a_file(raw: RawFeatures, plan: FeaturePlan) -> None:
     with pytest.raises(DataError, match="3 features; those of the run are age, price, kind, one"):
         plan.encode_matrix(np.zeros((2, 3), np.float32), "new")

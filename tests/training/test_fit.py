@@ -63,6 +63,21 @@ def test_the_random_generators_of_the_caller_do_not_move(stream: EventStream, tm
     assert np.random.get_state()[2] == place  # noqa: NPY002
 
 
+def test_a_run_that_cannot_be_created_leaves_nothing(
+    stream: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = RunFolder.create
+
+    def disk_full(folder: RunFolder, *arguments: Any) -> None:
+        create(folder, *arguments)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RunFolder, "create", disk_full)
+    with pytest.raises(OSError, match="No space left"):
+        train_tiny(stream, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_training_works_outside_the_main_thread(stream: EventStream, tmp_path: Path) -> None:
     """Where no signal handler can be installed."""
     thread = threading.Thread(target=train_tiny, args=(stream, tmp_path / "run"))

@@ -14,6 +14,8 @@ from support.trained import TINY, bit_identical, fast_training, text_id_stream
 
 from contig.data.events import EventStream
 from contig.errors import DataError, RunError
+from contig.models import DataShape
+from contig.models.ctdne import CTDNE, CTDNEOptions
 from contig.runs.run import Run
 from contig.training.fit import fit, load_known
 from contig.training.refit import refit
@@ -94,6 +96,18 @@ def test_a_run_in_training_is_refused(run: Run, tmp_path: Path) -> None:
 def test_weights_per_node_grow() -> None:
     old, new = torch.nn.Embedding(4, 3), torch.nn.Embedding(6, 3)
     later = new.weight[4:].detach().clone()
+    new.blank_last = frozenset()
     load_known(new, old.state_dict())  # type: ignore[arg-type]
     assert torch.equal(new.weight[:4], old.weight)
     assert torch.equal(new.weight[4:], later)
+
+
+def test_a_blank_row_stays_the_last_one() -> None:
+    options = CTDNEOptions(dim=3)
+    old, new = (CTDNE(options, DataShape(0, None, nodes)) for nodes in (4, 6))
+    later = new.vectors[4:].clone()
+    load_known(new, old.state_dict())
+    assert torch.equal(new.vectors[:4], old.vectors[:4])
+    assert torch.equal(new.vectors[4:], later)
+    assert (new.vectors[4:6].abs().sum(1) > 0).all()  # new nodes start as they would in a new training
+    assert (new.vectors[6] == 0).all()

@@ -12,6 +12,8 @@ from support.trained import TINY, tiny_stream
 import contig
 from contig.errors import ConfigError
 from contig.runs.metrics import Epoch, RunMetrics
+from contig.training import trackers
+from contig.training.callbacks import Callbacks
 from contig.training.fit import fit, resume
 from contig.training.trackers import CURVES, TRACKERS, final_metrics
 
@@ -21,7 +23,7 @@ MODULES = {"tensorboard": "torch.utils.tensorboard", "mlflow": "mlflow", "wandb"
 
 
 def trained(out: Path, **more: Any) -> contig.Run:
-    return fit(STREAM, out=out, show=False, epochs=2, **TINY | more)
+    return fit(STREAM, out=out, show=False, **{"epochs": 2, **TINY, **more})
 
 
 @pytest.mark.parametrize("name", TRACKERS)
@@ -68,6 +70,60 @@ def test_mlflow_gets_parameters_epochs_and_the_test(tmp_path: Path, monkeypatch:
     assert found.data.metrics["test_ap_transductive"] == pytest.approx(run.metrics.transductive.ap)
     losses = [one.value for one in client.get_metric_history(found.info.run_id, "loss")]
     assert losses == pytest.approx([row.loss for row in run.metrics.epochs])
+
+
+class Failing(contig.Callback):
+    def on_epoch(self, epoch: Epoch) -> None:
+        raise OSError("no space left")
+
+    def close(self) -> None:
+        raise OSError("nor here")
+
+
+class Package:
+    """Stands for mlflow and for wandb: records how a run ended."""
+
+    def __init__(self) -> None:
+        self.ended: list[Any] = []
+        self.summary: dict[str, float] = {}
+
+    def start_run(self, **_: Any) -> None: ...
+    def log_params(self, _: Any) -> None: ...
+    def log_metrics(self, _: Any, **__: Any) -> None: ...
+    def log(self, _: Any, **__: Any) -> None: ...
+    def init(self, **_: Any) -> Package:
+        return self
+
+    def end_run(self, status: str) -> None:
+        self.ended.append(status)
+
+    def finish(self, exit_code: int) -> None:
+        self.ended.append(exit_code)
+
+
+@pytest.mark.parametrize(("name", "states"), [("mlflow", ["FINISHED", "FAILED"]), ("wandb", [0, 1])])
+def test_trackers_say_how_a_training_ended_whatever_other_callbacks_raise(
+    name: str, states: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = Package()
+    monkeypatch.setattr(trackers, "_require", lambda *_: package)
+    trained(tmp_path / "one", track=name, epochs=1)
+    with pytest.raises(OSError, match="nor here"):
+        fit(STREAM, out=tmp_path / "two", show=False, track=name, callbacks=[Failing()], **TINY)
+    assert package.ended == states
+
+
+def test_every_callback_is_closed() -> None:
+    closed = []
+
+    class Closing(contig.Callback):
+        def close(self) -> None:
+            closed.append(self)
+
+    watched = [Closing(), Failing(), Closing()]
+    with pytest.raises(OSError, match="nor here"):
+        Callbacks(watched).close()
+    assert closed == [watched[0], watched[2]]
 
 
 @pytest.mark.filterwarnings("ignore")

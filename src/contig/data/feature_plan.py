@@ -48,7 +48,8 @@ class ColumnPlan(Record):
         """The names of the encoded columns."""
         own: tuple[str, ...] = (self.name,)
         if self.kind == "category":
-            own = (*(f"{self.name}={name}" for name in self.names), f"{self.name}=other")
+            rest = "other" if "other" not in self.names else "all others"
+            own = tuple(f"{self.name}={name}" for name in (*self.names, rest))
         return (*own, f"{self.name} missing") if self.missing else own
 
 

@@ -56,6 +56,7 @@ class DataShape(NamedTuple):
     # Of the training events. Keep what a model takes from it in parameters or buffers: when a trained run is
     # opened, models are built with the default, and then their weights are loaded.
     time_scale: TimeScale = TimeScale()
+    new_node: Tensor | None = None  # [width] features of nodes that appear after training; zeros if None
 
 
 class Model(nn.Module, ABC):
@@ -74,6 +75,9 @@ class Model(nn.Module, ABC):
     # another position of a batch or on another CPU, and no rank may depend on that.
     resolution: ClassVar[float] = 1e-5
     reads_state: bool = True  # False if scores depend on the history and the query's time alone
+    blank_last: ClassVar[frozenset[str]] = (
+        frozenset()
+    )  # tensors with a row per node and a last one for others
     # The most queries that a CPU embeds in one call while ranking: what fits into its caches. None sets no
     # bound, for models whose embeddings depend on the other queries of the call.
     embedded_at_once: int | None = None

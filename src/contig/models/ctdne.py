@@ -69,6 +69,7 @@ class CTDNE(Model):
     options = CTDNEOptions
     training_defaults: ClassVar = {"lr": 1e-2}
     inductive = False
+    blank_last = frozenset({"vectors"})
 
     vectors: Tensor  # [nodes + 1, d], the last row is zero
     known: Tensor  # [nodes] which have a vector

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from contig.data.events import EventStream
 from contig.data.splits import Split
+from contig.data.validation import UNKNOWN_LABEL
 from contig.errors import DataError
 from contig.options import option
 from contig.schema import Record
@@ -150,8 +151,13 @@ def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
     """Return the labels as booleans; raise a ``DataError`` where there is nothing to learn or to measure."""
     if stream.label is None:
         raise DataError(
-            f"{stream.origin} has no labels to classify. Train on a stream that has them, and name their "
-            "column: label=..., or contig train FILE --label COLUMN."
+            f"{stream.origin} has no labels to classify. Name their column, label=... (--label COLUMN); the "
+            "run must be trained on a stream with labels, too."
+        )
+    if missing := int((stream.label == UNKNOWN_LABEL).sum()):
+        raise DataError(
+            f"{stream.origin}: {missing:,} of {len(stream):,} events have no label, or the label "
+            f"{UNKNOWN_LABEL}; leave them out, or label them 1 (the positive class) or 0."
         )
     if other := np.setdiff1d(stream.label, [0, 1]).tolist():
         raise DataError(

@@ -57,9 +57,9 @@ class LabelColumns(NamedTuple):
 def simple_columns(events: LabeledEvents, rows: Ints, delay: float) -> LabelColumns:
     """Return what is known about both ends of some events: their features, counts, means and labels."""
     clock = _Clock.of(events.t, delay)
-    columns: dict[str, Floats] = {
-        name: events.features[rows, i].astype(np.float64) for i, name in enumerate(events.feature_names)
-    }
+    columns: dict[str, Floats] = {}
+    for i, name in enumerate(events.feature_names):
+        columns[_free_name(name, columns)] = events.features[rows, i].astype(np.float64)
     nodes, pairs = _Past.of_nodes(events, clock), _Past.of_pairs(events, clock)
     src, dst = events.src[rows], events.dst[rows]
     columns |= _end_columns("source", nodes, src, events, rows, clock)
@@ -88,6 +88,14 @@ def graph_columns(events: LabeledEvents, rows: Ints, delay: float) -> LabelColum
         rate = np.where(known, (found.positives / (found.labels + FEW)).reshape(known.shape), np.nan)
         columns |= _summaries(f"labels of partners of the {name}", rate)
     return _joined(columns)
+
+
+def _free_name(name: str, taken: dict[str, Floats]) -> str:
+    """Return a name that no column has yet; names of features are the user's and may be equal."""
+    free, number = name, 2
+    while free in taken:
+        free, number = f"{name} ({number})", number + 1
+    return free
 
 
 def _joined(columns: dict[str, Floats]) -> LabelColumns:

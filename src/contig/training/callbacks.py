@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,8 +66,10 @@ class Callbacks(Callback):
             one.on_end(metrics)
 
     def close(self) -> None:
-        for one in self.callbacks:
-            one.close()
+        """Close all of them, whatever one raises."""
+        with ExitStack() as stack:
+            for one in reversed(self.callbacks):
+                stack.callback(one.close)
 
 
 @contextmanager

@@ -114,10 +114,10 @@ def start(
         _check_agreement(session)
         if folder.has("config.json"):  # overwritten, or killed before its first checkpoint
             folder.remove_run()
-        folder.create(session.data.stream, config, features or session.data.features)
-        for line in before_training(session):
-            display.notice(line)
         with _removed_on_failure(folder):
+            folder.create(session.data.stream, config, features or session.data.features)
+            for line in before_training(session):
+                display.notice(line)
             run = train(session, folder, display, memory, watchers or Callbacks([]))
         run.notices = (*stream.notices, *run.notices)
         return run
@@ -129,7 +129,8 @@ def load_known(model: Model, weights: Mapping[str, Tensor]) -> None:
     for name, old in weights.items():
         new = grown[name]
         if isinstance(old, Tensor) and old.shape != new.shape:
-            grown[name] = torch.cat([old.to(new.device), new[len(old) :]])
+            known = len(old) - (name in model.blank_last)
+            grown[name] = torch.cat([old[:known].to(new.device), new[known:]])
         else:
             grown[name] = old
     model.load_state_dict(grown)

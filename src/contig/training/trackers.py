@@ -49,7 +49,7 @@ class MLflowTracker(Callback):
 
     def __init__(self) -> None:
         self.mlflow = _require("mlflow", "mlflow")
-        self.active = False
+        self.active = self.ended = False
 
     def on_start(self, start: TrainingStart) -> None:
         self.mlflow.start_run(run_name=start.folder.name)
@@ -61,10 +61,11 @@ class MLflowTracker(Callback):
 
     def on_end(self, metrics: RunMetrics) -> None:
         self.mlflow.log_metrics(final_metrics(metrics), step=metrics.best_epoch)
+        self.ended = True
 
     def close(self) -> None:
         if self.active:
-            self.mlflow.end_run()
+            self.mlflow.end_run("FINISHED" if self.ended else "FAILED")
 
 
 class WandbTracker(Callback):
@@ -73,6 +74,7 @@ class WandbTracker(Callback):
     def __init__(self) -> None:
         self.wandb = _require("wandb", "wandb")
         self.run: Any = None
+        self.ended = False
 
     def on_start(self, start: TrainingStart) -> None:
         self.run = self.wandb.init(
@@ -87,10 +89,11 @@ class WandbTracker(Callback):
 
     def on_end(self, metrics: RunMetrics) -> None:
         self.run.summary.update(final_metrics(metrics))
+        self.ended = True
 
     def close(self) -> None:
         if self.run is not None:
-            self.run.finish()
+            self.run.finish(exit_code=0 if self.ended else 1)
 
 
 TRACKERS: dict[str, type[Callback]] = {
