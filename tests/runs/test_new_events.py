@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from support.commands import Answer
 
 import contig
@@ -199,6 +200,19 @@ def test_node_features_are_read_by_id_and_encoded(events: Path, tmp_path: Path) 
     assert found["team=red"][labels.index("v0")] == 1
     assert found["team=other"][labels.index("v1")] == 1  # too rare for a column
     assert run.features.events is None
+
+
+def test_a_new_node_has_missing_features(events: Path, tmp_path: Path) -> None:
+    nodes = node_file(tmp_path, "node,age\nu0,10\nu1,30\nu2,\nv0,20\nv1,25\nv2,30\nu3,35\n")
+    run = contig.fit(events, "tgn", node_features=nodes, out=tmp_path / "run", **SMALL)
+    missing = run.stream.node_features[run.stream.ids.find("u2")]
+    assert missing.tolist() == [0, 1]  # the mean, and the flag
+    run.observe({"src": ["u0", "newcomer"], "dst": ["v9", "v0"], "t": [50, 51]})
+    for one in (run, contig.Run.open(run.path), contig.refit(run, out=tmp_path / "refit", show=False)):
+        assert one.stream.node_features[-2:].tolist() == [missing.tolist()] * 2
+    for one in (run, contig.Run.open(run.path)):
+        numbers = torch.tensor([one.stream.ids.find(n) for n in ("u2", "newcomer", "v9")])
+        assert one.model.features_of(numbers).tolist() == [missing.tolist()] * 3
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from contig.data.readers import read_pairs
 from contig.errors import DataError, RunError
 from contig.history import History
 from contig.models import MODELS, NodeState
+from contig.runs.arrivals import Arrivals
 from contig.runs.folder import RunFolder
 from contig.runs.observed import GrowingStream
 from contig.runs.run import Run
@@ -214,4 +215,4 @@ def test_times_that_would_overflow_are_refused() -> None:
     with pytest.raises(
         DataError, match=r"t=4611686018427387904: times from .* may overflow; is the unit right"
     ):
-        GrowingStream(known, History.from_stream(known)).check(columns, place)
+        GrowingStream(Arrivals(known), History.from_stream(known)).check(columns, place)

@@ -14,7 +14,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
-    from contig.runs.observed import Repeated
+    from contig.runs.observed import Late, Repeated
 
 app = typer.Typer()
 
@@ -24,6 +24,7 @@ app = typer.Typer()
     epilog=console.examples(
         ("contig update runs/first today.csv", "later events"),
         ("contig update runs/first new.csv --src user --dst item", "own columns"),
+        ("contig update runs/first missed.csv --late history", "older events"),
     ),
 )
 @reads_events
@@ -39,6 +40,14 @@ def update(
             help="Whether a file may repeat exactly the last events that the run knows.",
         ),
     ] = "refuse",
+    late: Annotated[
+        str,
+        typer.Option(
+            "--late",
+            metavar="refuse|history",
+            help="Whether events before the last known one become part of the history, but of no node state.",
+        ),
+    ] = "refuse",
     device: Device = "auto",
 ) -> None:
     """Add new events and nodes to a trained run without retraining.
@@ -50,7 +59,7 @@ def update(
     opened = open_run(run, device)
     nodes = opened.stream.num_nodes
     with console.status(f"observing {file}"):
-        added = opened.observe(file, reading, repeated=_parse_repeated(repeated))
+        added = opened.observe(file, reading, repeated=_parse_repeated(repeated), late=_parse_late(late))
     stream = opened.stream
     console.notice(
         f"{run} observed {added:,} events and {stream.num_nodes - nodes:,} new nodes; it knows "
@@ -63,3 +72,10 @@ def _parse_repeated(given: str) -> Repeated:
         case "refuse" | "accept":
             return given
     raise ConfigError(f"--repeated: {unknown('value', given, ('refuse', 'accept'))}")
+
+
+def _parse_late(given: str) -> Late:
+    match given:
+        case "refuse" | "history":
+            return given
+    raise ConfigError(f"--late: {unknown('value', given, ('refuse', 'history'))}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contig.data.columns import frozen
 from contig.data.events import EventStream
@@ -20,6 +21,15 @@ class FeaturePlans(Record):
 
     events: FeaturePlan | None = None
     nodes: FeaturePlan | None = None
+
+    @property
+    def new_node(self) -> NDArray[np.float32] | None:
+        """The encoded features of a node about which nothing is known; None if nodes have no plan."""
+        if self.nodes is None:
+            return None
+        unknown = np.full((1, len(self.nodes.inputs)), np.nan, np.float32)
+        row: NDArray[np.float32] = self.nodes.encode_matrix(unknown, "a new node")[0]
+        return row
 
 
 def to_encode(stream: EventStream) -> EventStream:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from contig.data.columns import Array
@@ -25,7 +26,7 @@ from contig.live.recent import RecentBatches
 from contig.live.records import BatchRecord
 from contig.models import Model, NodeState
 from contig.models.state import RowCache, SavedRows
-from contig.streaming.batches import StreamBatches, observe_reversibly
+from contig.streaming.batches import StreamBatches, append_events, observe_reversibly
 from contig.streaming.playback import Cursor, Playback
 from contig.streaming.sharing import ReadWriteLock
 from contig.tasks.recommend import AsOf
@@ -62,9 +63,10 @@ class LiveGraph:
         *,
         state: NodeState | None = None,
         complete: int = 0,
+        late: NDArray[np.int64] | None = None,
     ) -> None:
         self.model, self.history, self.as_of = model, history, as_of
-        self.batches = StreamBatches(history, batch_size)
+        self.batches = StreamBatches(history, batch_size, late)
         self.past = Playback(model, self.batches)
         self.lock = ReadWriteLock()
         self.state = model.new_state(history.num_nodes) if state is None else state
@@ -211,23 +213,17 @@ class LiveGraph:
             self.complete = cursor.number
 
     def _append_events(self, record: BatchRecord) -> None:
-        t = self._column(record.t)
-        last = self.history.events["t"][-1:]
-        clock = torch.cummax(torch.cat([last, t]), 0).values[len(last) :]
-        features = None if record.features is None else self._column(record.features)
-        self.history.append(
+        last = self.history.events["t"][-1].item()
+        append_events(
+            self.batches,
             self._column(record.src),
             self._column(record.dst),
-            clock,
-            features,
-            happened=None if torch.equal(clock, t) else t,
-            late=self._column(record.late) if record.late.any() else None,
+            self._column(record.t),
+            None if record.features is None else self._column(record.features),
+            self._column(record.late) if record.late.any() else None,
         )
-        if not record.is_in_order(last.item()):
+        if not record.is_in_order(last):
             self._updates.clear()  # they may depend on what the events insert into the past
-        if record.late.any():
-            first = self.history.num_events - len(record)
-            self.batches.add_late(first + np.flatnonzero(record.late))
 
     def _observe_complete(self) -> None:
         number = self.batches.complete

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
+from numpy.typing import NDArray
 
 from contig.data.clock import TimeSpan
 from contig.data.columns import Array
@@ -23,8 +23,9 @@ from contig.live.run_copy import FOLDER as RUN
 from contig.live.run_copy import copy_run, fingerprint
 from contig.live.settings import Settings
 from contig.live.snapshots import SnapshotFolder
-from contig.models import Model, NodeState
+from contig.models import Model
 from contig.runs.run import Run
+from contig.streaming.batches import warm_up
 
 log = logging.getLogger("contig")
 
@@ -41,6 +42,7 @@ class TrainedPart:
     batch_size: int
     traits: StreamTraits
     times: Array  # the first and the last
+    late: NDArray[np.int64]  # positions of events that no state observes
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +114,8 @@ def _trained(path: Path, device: str) -> TrainedPart:
     stream = run.stream
     time, plans = TimeSpan.of(stream.t), run.features
     plan = None if plans is None else plans.events
-    history = History.from_stream(stream, run.state.device)
-    _warm_up(run.model, run.state, history)
+    history = run.arrivals.index(run.model, run.state)
+    warm_up(run.model, history)
     return TrainedPart(
         model=run.model,
         history=history,
@@ -121,19 +123,8 @@ def _trained(path: Path, device: str) -> TrainedPart:
         batch_size=run.batch_size,
         traits=StreamTraits(stream.ids.labels.dtype.kind == "i", time, stream.edge_width, plan),
         times=np.array([time.first, time.last], dtype=stream.t.dtype),
+        late=run.arrivals.late,
     )
-
-
-@torch.no_grad()
-def _warm_up(model: Model, state: NodeState, history: History) -> None:
-    """Answer once, so that whatever is built at the first query is there.
-
-    Evidence must be: it is built from sequences without late events, which are inserted later.
-    """
-    src, dst, last = (history.events[name][-1:] for name in ("src", "dst", "t"))
-    model.rank(state, history, src, dst.unsqueeze(1), last, last[0])
-    if model.learns:  # a heuristic has no embeddings
-        model.embed(state, history, src, last, last[0])
 
 
 def _from_start(trained: TrainedPart, event_log: EventLog, settings: Settings, folder: Path) -> LiveGraph:
@@ -142,7 +133,7 @@ def _from_start(trained: TrainedPart, event_log: EventLog, settings: Settings, f
             f"{folder} has no usable snapshot, and the log no longer has the events before it. Restore the "
             "folder from a backup."
         )
-    graph = LiveGraph(trained.model, trained.history, trained.batch_size, settings.as_of)
+    graph = LiveGraph(trained.model, trained.history, trained.batch_size, settings.as_of, late=trained.late)
     graph.catch_up()
     return graph
 
@@ -167,6 +158,7 @@ def _from_snapshot(trained: TrainedPart, content: dict[str, Any], settings: Sett
         settings.as_of,
         state=state,
         complete=content["complete"],
+        late=trained.late,
     )
     add_labels(trained.ids, record)
     graph.load_events(record)

@@ -25,9 +25,8 @@ from contig.models.contract import EventBatch
 from contig.progress import Display
 from contig.runs.answers import Classification
 from contig.runs.new_events import labels_in_order, read_new_events
-from contig.runs.observed import GrowingStream, NewEvents, checked_times, with_tail
+from contig.runs.observed import GrowingStream, checked_times
 from contig.runs.saved_model import unfit
-from contig.runs.trained_model import index_stream
 from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.calibration import label_quality
 from contig.tasks.classify import check_labels
@@ -96,7 +95,9 @@ def classify_new(
     _require_finished(run)
     columns, place = read_new_events(events, reading, run.features, with_labels=True)
     _check_label_values(columns, place)
-    checked_times(run.stream, columns.t, place)  # before a classifier is fitted, which may take minutes
+    checked_times(
+        run.arrivals.stream, columns.t, place
+    )  # before a classifier is fitted, which may take minutes
     saved = None if refit else load_classifier(run, label_delay)
     if saved is None:
         split = decoder_split(run)
@@ -251,18 +252,20 @@ def _new_inputs(
     progress: Progress,
 ) -> tuple[LabelInputs, _NewNodes]:
     """Return what is known about new events just before each of them, in time order."""
-    new = GrowingStream(run.stream, run.history).check(columns, place)
-    grown = with_tail(run.stream, _tail(new))
+    new = GrowingStream(run.arrivals, run.history).check(columns, place)
+    arrivals = run.arrivals.extended(new)
+    grown = arrivals.stream
     first = torch.tensor(new.t[0].item(), dtype=run.history.events["t"].dtype, device=run.history.device)
     with run.online.at(first) as before:
         state = before.clone()
     state.grow(grown.num_nodes)
-    rows = np.arange(len(run.stream), len(grown))
-    walked = np.arange(state.position, len(grown))
-    found = _read(run.model, state, index_stream(grown, state), run.batch_size, walked, progress)
+    rows = np.arange(len(run.arrivals), len(grown))
+    walked = np.setdiff1d(np.arange(state.position, len(grown)), arrivals.late)
+    history = arrivals.index(run.model, state)
+    found = _read(run.model, state, history, run.batch_size, walked, progress)
     found = found[len(walked) - len(rows) :]
     check_finite(grown, rows, found)
-    label = np.concatenate([np.asarray(run.labeled_stream.label), labels_in_order(columns)])
+    label = np.concatenate([np.asarray(run.arrived_labels), labels_in_order(columns)])
     events = _labeled(grown, label, run.features, decoder_split(run).train)
     inputs, names = _inputs(events, rows, classifier.delay, found)
     if names != classifier.columns:
@@ -274,12 +277,6 @@ def _last_known(t: Array, at: Array) -> np.ma.MaskedArray[Any, Any]:
     """Return the time of the last event strictly before each of some times."""
     known = np.searchsorted(t, at, side="left")
     return np.ma.masked_array(t[np.maximum(known - 1, 0)], mask=known == 0)
-
-
-def _tail(new: NewEvents) -> dict[str, Any]:
-    columns = {"src": new.src, "dst": new.dst, "t": new.t, "features": new.features}
-    events = {name: torch.tensor(np.array(c)) for name, c in columns.items() if c is not None}
-    return {"events": events, "labels": new.labels, "is_dst": new.is_dst}
 
 
 def _inputs(

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from contig.data.cuts import DEFAULT_SPLIT, parse_split, split_text
+from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
@@ -87,12 +88,19 @@ def _check_final(train: TrainOptions, *, learns: bool, epochs_given: bool) -> No
         )
 
 
-def build_model(config: RunConfig, stream: EventStream, time_scale: TimeScale | None = None) -> Model:
+def build_model(
+    config: RunConfig,
+    stream: EventStream,
+    time_scale: TimeScale | None = None,
+    features: FeaturePlans | None = None,
+) -> Model:
     """Create the model for the widths of this stream, with initial weights.
 
     ``time_scale`` is that of the training events; trained weights, loaded afterwards, contain it.
+    ``features`` say how features were encoded, which those of nodes that appear later are too.
     """
-    features = stream.node_features
-    nodes = None if features is None else torch.from_numpy(np.require(features, requirements=["C", "W"]))
-    shape = DataShape(stream.edge_width, nodes, stream.num_nodes, time_scale or TimeScale())
+    given, unknown = stream.node_features, None if features is None else features.new_node
+    nodes = None if given is None else torch.from_numpy(np.require(given, requirements=["C", "W"]))
+    new_node = None if unknown is None else torch.from_numpy(unknown)
+    shape = DataShape(stream.edge_width, nodes, stream.num_nodes, time_scale or TimeScale(), new_node)
     return create_model(model_class(config.model), config.model_options, shape)

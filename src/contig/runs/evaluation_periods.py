@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from contig.data.columns import frozen
@@ -19,10 +18,10 @@ from contig.errors import DataError
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.progress import Display
+from contig.runs.arrivals import Arrivals
 from contig.runs.config import RunConfig
 from contig.runs.metrics import run_facts
-from contig.runs.observed import GrowingStream, NewEvents, with_tail
-from contig.runs.trained_model import index_stream
+from contig.runs.observed import GrowingStream
 from contig.streaming.prepared import PreparedStream
 from contig.tasks.context import EvaluationContext
 from contig.tasks.predictions import Columns, prediction_table
@@ -39,11 +38,13 @@ class EvaluationPeriod:
 
     data: PreparedStream
     origin: DataFacts
+    late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # that no state observes
 
     def between(self, trained: int) -> NDArray[np.int64]:
         """Return the events after the validation and before the test, of a run trained on so many events."""
         val = self.data.split.val
-        return np.arange(val[-1] + 1 if len(val) else trained, self.data.split.test[0])
+        events = np.arange(val[-1] + 1 if len(val) else trained, self.data.split.test[0])
+        return np.setdiff1d(events, self.late)
 
     def measure(
         self,
@@ -82,7 +83,7 @@ class EventEvaluation:
 class KnownEvents(NamedTuple):
     """The events that a run knows, and the split and the labels of those that it was trained on."""
 
-    stream: EventStream
+    arrivals: Arrivals
     history: History
     split: Split
     label: NDArray[np.int64] | None
@@ -95,33 +96,34 @@ def source_name(source: Any) -> str:
     return os.fspath(source) if isinstance(source, str | os.PathLike) else "a table in memory"
 
 
-def later_period(known: KnownEvents, table: PairTable, name: str, state: NodeState) -> EvaluationPeriod:
+def later_period(
+    known: KnownEvents, table: PairTable, name: str, model: Model, state: NodeState
+) -> EvaluationPeriod:
     """Return events that come after those of a run as its test; ``state`` says where they are indexed.
 
     Training and validation stay those of the run.
     """
     columns, place = table
     try:
-        new = GrowingStream(known.stream, known.history).check(columns, place)
+        new = GrowingStream(known.arrivals, known.history).check(columns, place)
     except DataError as error:
         raise DataError(f"{error} Only events after those of the run can be evaluated.") from None
-    stream = replace(_appended(known.stream, new), label=_labels(known, columns))
+    arrivals = known.arrivals.extended(new)
+    label = _labels(known, columns)
+    stream = replace(arrivals.stream, label=label)
+    if known.label is not None:
+        stream = replace(stream, origin=name)  # where labels are missing or wrong, they are those of the data
     nodes = len(np.union1d(new.src, new.dst))
-    data = PreparedStream(stream, _split(known, stream, name), index_stream(stream, state), state.device)
-    return EvaluationPeriod(data, DataFacts(origin=name, events=len(new.t), nodes=nodes))
-
-
-def _appended(known: EventStream, new: NewEvents) -> EventStream:
-    src, dst, t, features = new.tensors(torch.device("cpu"))
-    events = {"src": src, "dst": dst, "t": t} | ({} if features is None else {"features": features})
-    return with_tail(known, {"events": events, "labels": new.labels, "is_dst": new.is_dst})
+    history = arrivals.index(model, state)
+    data = PreparedStream(stream, _split(known, stream, name), history, state.device)
+    return EvaluationPeriod(data, DataFacts(origin=name, events=len(new.t), nodes=nodes), arrivals.late)
 
 
 def _labels(known: KnownEvents, new: EventColumns) -> NDArray[np.int64] | None:
     """Return the labels of all events; those observed after the training have none, and are in no part."""
     if known.label is None or new.label is None:
         return None
-    unlabeled = np.zeros(len(known.stream) - len(known.label), np.int64)
+    unlabeled = np.zeros(len(known.arrivals) - len(known.label), np.int64)
     later = new.label[np.argsort(new.t, kind="stable")]
     return frozen(np.concatenate([known.label, unlabeled, later]))
 
@@ -131,8 +133,8 @@ def _split(known: KnownEvents, stream: EventStream, name: str) -> Split:
     new_nodes[: len(known.split.new_nodes)] = known.split.new_nodes
     return replace(
         known.split,
-        test=np.arange(len(known.stream), len(stream)),
+        test=np.arange(len(known.arrivals), len(stream)),
         new_nodes=new_nodes,
-        description=f"{name}, after the {len(known.stream):,} events of the run",
+        description=f"{name}, after the {len(known.arrivals):,} events of the run",
         final=False,
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from contig.data.clock import LATEST
 from contig.data.columns import Array, frozen
@@ -21,75 +20,73 @@ from contig.data.validation import EventColumns
 from contig.errors import DataError
 from contig.history import History
 from contig.history.columns import EventColumns as HistoryColumns
+from contig.runs.arrivals import Arrivals, NewEvents, as_tensor, new_rows
 
 log = logging.getLogger("contig")
 
 Ints = NDArray[np.int64]
 Place = Callable[[int], str]
 Repeated = Literal["refuse", "accept"]
+Late = Literal["refuse", "history"]
 
-
-class NewEvents(NamedTuple):
-    """Events in time order, by internal ids, and the nodes that are new with them."""
-
-    src: Ints
-    dst: Ints
-    t: Array
-    features: Array | None
-    labels: list[int | str]  # of the new nodes, in the order of their numbers
-    is_dst: list[bool] | None
-
-    def tensors(self, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        """Return the columns as ``History.append`` takes them."""
-        features = None if self.features is None else _tensor(self.features, device)
-        return _tensor(self.src, device), _tensor(self.dst, device), _tensor(self.t, device), features
+REPEATED = "If it happened again at the same time, use repeated='accept' (--repeated accept)."
 
 
 class GrowingStream:
-    """A stream that follows a growing history; ``stream`` is its latest version, earlier ones stay valid.
+    """Events that follow a growing history; ``arrivals`` is their latest version, earlier ones stay valid.
 
     Its columns are those of the history where that is in the host's memory, so that events are stored once.
+    ``new_node`` are the features of nodes about which nothing is known, zeros by default.
     """
 
-    def __init__(self, stream: EventStream, history: History) -> None:
-        self.stream = replace(stream, label=None)  # only training and evaluation use labels
+    def __init__(self, arrivals: Arrivals, history: History, new_node: Array | None = None) -> None:
+        stream = replace(arrivals.stream, label=None)  # only training and evaluation use labels
+        self.arrivals = replace(arrivals, stream=stream)
         self.ids = GrowingIds(stream.ids)
         self._shared = history.device.type == "cpu" and not history.on_host
-        self._columns = history.events if self._shared else _host_columns(stream)
+        self._columns = history.events if self._shared else _host_columns(arrivals)
         features = stream.node_features
         self._node_features = None if features is None else GrowingArray(features)
+        self._new_node = new_node
 
-    def check(self, events: EventColumns, place: Place, *, repeated: Repeated = "refuse") -> NewEvents:
-        """Return events that may be appended, in time order.
+    def check(
+        self, events: EventColumns, place: Place, *, repeated: Repeated = "refuse", late: Late = "refuse"
+    ) -> NewEvents:
+        """Return events that may be appended: late ones, if these are taken, and the others in time order.
 
-        Raises ``DataError``, with the place of the row, for an event before the last one of the stream.
+        Raises ``DataError``, with the place of the row, for an event that is refused.
         """
-        stream = self.stream
-        t = checked_times(stream, events.t, place)
+        stream = self.arrivals.stream
+        t = checked_times(stream, events.t, place, late=late)
         order = np.argsort(t, kind="stable")
         if np.any(np.diff(order) != 1):
             log.warning("The new events were not in time order; sorted by time.")
         numbered = self.ids.number(_ordered(events.src, order), _ordered(events.dst, order))
         features = _features(stream, events)
         features = None if features is None else features[order]
-        new = NewEvents(numbered.src, numbered.dst, t[order], features, numbered.labels, numbered.is_dst)
+        t, nodes = t[order], (numbered.labels, numbered.is_dst)
+        new = NewEvents(numbered.src, numbered.dst, t, features, *nodes, t < stream.t[-1])
         if repeated == "refuse":
-            _reject_known(stream, new)
+            _reject_known(self.arrivals, new, lambda row: place(int(order[row])))
         return new
 
     def append(self, new: NewEvents) -> None:
         """Follow a history to which these events were appended."""
         if not self._shared:
-            src, dst, t, features = new.tensors(torch.device("cpu"))
-            more = {} if features is None else {"features": features}
-            self._columns.append(src=src, dst=dst, t=t, **more)
+            src, dst, t, features, _ = new.tensors(torch.device("cpu"))
+            rows = {"src": src, "dst": dst, "t": t} | ({} if features is None else {"features": features})
+            if new.late.any():
+                rows |= {"t": torch.cummax(torch.cat([self._columns["t"][-1:], t]), 0).values[1:]}
+                rows |= {"happened": t}
+            self._columns.append(**rows)
         self.ids.add(new.labels, new.is_dst)
         nodes = self._node_features
-        if nodes is not None and new.labels:  # those of new nodes are not known
-            nodes.append(np.zeros((len(new.labels), nodes.values.shape[1]), np.float32))
+        if nodes is not None and new.labels:
+            nodes.append(new_rows(len(new.labels), nodes.values.shape[1], self._new_node))
         columns = {name: frozen(self._columns[name].numpy()) for name in self._columns.columns}
-        self.stream = replace(
-            self.stream,
+        late = np.concatenate([self.arrivals.late, len(self.arrivals) + np.flatnonzero(new.late)])
+        stream = replace(
+            self.arrivals.stream,
             src=columns["src"],
             dst=columns["dst"],
             t=columns["t"],
@@ -97,55 +94,41 @@ class GrowingStream:
             edge_features=columns.get("features"),
             node_features=None if nodes is None else nodes.values,
         )
+        self.arrivals = Arrivals(stream, columns.get("happened") if len(late) else None, late)
 
 
-def saved_tail(stream: EventStream, trained: EventStream) -> dict[str, Any]:
-    """Return what a stream has more than the one it was extended from, to save."""
-    events, nodes = len(trained), trained.num_nodes
-    columns = {"src": stream.src, "dst": stream.dst, "t": stream.t, "features": stream.edge_features}
-    is_dst = stream.ids.is_dst
-    return {
-        "events": {n: torch.tensor(np.array(c[events:])) for n, c in columns.items() if c is not None},
-        "labels": stream.ids.labels[nodes:].tolist(),
-        "is_dst": None if is_dst is None else is_dst[nodes:].tolist(),
-    }
+def saved_tail(arrivals: Arrivals, trained: EventStream) -> dict[str, Any]:
+    """Return what a run learned of after its training, to save; ``new_events`` reads it."""
+    new = arrivals.tail(len(trained), trained.num_nodes)
+    columns = {"src": new.src, "dst": new.dst, "t": new.t, "features": new.features}
+    events = {name: torch.tensor(np.array(c)) for name, c in columns.items() if c is not None}
+    saved = {"events": events, "labels": new.labels, "is_dst": new.is_dst}
+    return saved | ({"late": torch.from_numpy(new.late)} if new.late.any() else {})
 
 
-def with_tail(trained: EventStream, saved: dict[str, Any]) -> EventStream:
-    """Return a stream followed by the events of ``saved_tail``."""
-    ids = GrowingIds(trained.ids)
-    ids.add(saved["labels"], saved["is_dst"])
+def new_events(saved: dict[str, Any]) -> NewEvents:
+    """Return the events of ``saved_tail``."""
     columns = {name: column.numpy() for name, column in saved["events"].items()}
-    edges, nodes = trained.edge_features, trained.node_features
-    if nodes is not None:
-        more = np.zeros((len(saved["labels"]), nodes.shape[1]), nodes.dtype)
-        nodes = frozen(np.concatenate([nodes, more]))
-    return replace(
-        trained,
-        src=frozen(np.concatenate([trained.src, columns["src"]])),
-        dst=frozen(np.concatenate([trained.dst, columns["dst"]])),
-        t=frozen(np.concatenate([trained.t, columns["t"]])),
-        ids=ids.ids,
-        label=None,
-        edge_features=None if edges is None else frozen(np.concatenate([edges, columns["features"]])),
-        node_features=nodes,
-    )
+    late = saved["late"].numpy() if "late" in saved else np.zeros(len(columns["t"]), dtype=bool)
+    ends = columns["src"], columns["dst"], columns["t"]
+    return NewEvents(*ends, columns.get("features"), saved["labels"], saved["is_dst"], late)
 
 
-def checked_times(stream: EventStream, t: Array, place: Place) -> Array:
-    """Return times of the stream's type; reject those before its last event."""
+def checked_times(stream: EventStream, t: Array, place: Place, *, late: Late = "refuse") -> Array:
+    """Return times of the stream's type; reject those before its last event, unless these are taken."""
     last = stream.t[-1]
-    if (t < last).any():
+    if late == "refuse" and (t < last).any():
         row = int(np.argmax(t < last))
         raise DataError(
             f"{place(row)}: t={t[row]} is before the last event that the run knows, at {last}; observe "
-            "events in time order, and each once."
+            "events in time order, and each once. To take older ones into the history alone, use "
+            "late='history' (--late history)."
         )
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
         raise DataError(f"{place(row)}: t={t[row]} is not a whole number, as the times of this run are.")
-    if stream.t.dtype.kind == "i" and (t >= LATEST).any():
-        row = int(np.argmax(t >= LATEST))
+    if stream.t.dtype.kind == "i" and (far := np.abs(t) >= LATEST).any():
+        row = int(np.argmax(far))
         raise DataError(
             f"{place(row)}: t={t[row]}: times from {LATEST:,} on may overflow; is the unit right?"
         )
@@ -164,17 +147,38 @@ def _features(stream: EventStream, events: EventColumns) -> Array | None:
     return events.features
 
 
-def _reject_known(stream: EventStream, new: NewEvents) -> None:
+def _reject_known(arrivals: Arrivals, new: NewEvents, place: Place) -> None:
     """Reject a piece that is observed twice, also one that lies entirely at the last time."""
+    if new.late.any():
+        _reject_known_late(arrivals, new, place)
+        return
+    stream = arrivals.stream
     tail = stream[max(0, len(stream) - len(new.t)) :]
     pairs = [(tail.src, new.src), (tail.dst, new.dst), (tail.t, new.t)]
     if tail.edge_features is not None and new.features is not None:
         pairs.append((tail.edge_features, new.features))
     if all(np.array_equal(a, b) for a, b in pairs):
         raise DataError(
-            f"The run knows these {len(new.t):,} events already; observe each event once. If they happened "
-            "again at the same time, use repeated='accept' (--repeated accept)."
+            f"The run knows these {len(new.t):,} events already; observe each event once. {REPEATED}"
         )
+
+
+def _reject_known_late(arrivals: Arrivals, new: NewEvents, place: Place) -> None:
+    """Reject a late event that is the same as a known one: it would be counted twice."""
+    rows, stream = np.flatnonzero(new.late), arrivals.stream
+    candidates = np.flatnonzero(np.isin(arrivals.times, new.t[rows]))
+    known = set(_keys(stream.src, stream.dst, arrivals.times, stream.edge_features, candidates))
+    for row, key in zip(rows.tolist(), _keys(new.src, new.dst, new.t, new.features, rows), strict=True):
+        if key in known:
+            raise DataError(
+                f"{place(row)}: the run knows this event at t={new.t[row]} already; leave it out. {REPEATED}"
+            )
+
+
+def _keys(src: Ints, dst: Ints, t: Array, features: Array | None, rows: Ints) -> list[tuple[Any, ...]]:
+    """Return what makes events the same."""
+    values = [b""] * len(rows) if features is None else [row.tobytes() for row in features[rows]]
+    return list(zip(src[rows].tolist(), dst[rows].tolist(), t[rows].tolist(), values, strict=True))
 
 
 def _ordered(column: Ints | TextIds, order: Ints) -> Ints | TextIds:
@@ -183,11 +187,11 @@ def _ordered(column: Ints | TextIds, order: Ints) -> Ints | TextIds:
     return column[order]
 
 
-def _host_columns(stream: EventStream) -> HistoryColumns:
-    src, dst, t = (_tensor(column) for column in (stream.src, stream.dst, stream.t))
-    features = None if stream.edge_features is None else _tensor(stream.edge_features)
-    return HistoryColumns(src, dst, t, features)
-
-
-def _tensor(array: Array, device: torch.device | str = "cpu") -> Tensor:
-    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
+def _host_columns(arrivals: Arrivals) -> HistoryColumns:
+    stream = arrivals.stream
+    src, dst, t = (as_tensor(column) for column in (stream.src, stream.dst, stream.t))
+    features = None if stream.edge_features is None else as_tensor(stream.edge_features)
+    columns = HistoryColumns(src, dst, t, features)
+    if arrivals.happened is not None:
+        columns.columns["happened"] = as_tensor(arrivals.happened)
+    return columns

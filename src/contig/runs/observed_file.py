@@ -59,6 +59,9 @@ def _problems(saved: dict[str, Any], trained: EventStream) -> Iterator[str]:
     known = saved.get("event_labels")
     if known is not None and not _is_label_column(known, len(columns["t"])):
         yield "event_labels is not a column of labels"
+    if (late := saved.get("late")) is not None and not _is_flag_column(late, len(columns["t"])):
+        yield "late is not a column of flags"
+        return
     yield from _label_problems(saved["labels"], saved["is_dst"], trained.ids)
     yield from _event_problems(columns, saved, trained)
 
@@ -80,6 +83,10 @@ def _columns(events: dict[str, Any], trained: EventStream) -> dict[str, Array] |
 
 def _is_label_column(found: Any, events: int) -> bool:
     return isinstance(found, Tensor) and found.dtype == torch.int64 and found.shape == (events,)
+
+
+def _is_flag_column(found: Any, events: int) -> bool:
+    return isinstance(found, Tensor) and found.dtype == torch.bool and found.shape == (events,)
 
 
 def _label_problems(labels: list[Any], is_dst: list[Any] | None, ids: NodeIds) -> Iterator[str]:
@@ -114,12 +121,18 @@ def _event_problems(columns: dict[str, Array], saved: dict[str, Any], trained: E
         side = np.concatenate([trained.ids.is_dst, np.array(saved["is_dst"], dtype=bool)])
         if side[columns["src"]].any() or not side[columns["dst"]].all():
             yield "sources and destinations are mixed up"
-    times = np.concatenate([trained.t[-1:], t])
-    too_late = t.dtype.kind == "i" and bool((t >= LATEST).any())
-    if too_late or not np.isfinite(times).all() or (times[1:] < times[:-1]).any():
+    too_far = t.dtype.kind == "i" and bool((np.abs(t) >= LATEST).any())
+    if too_far or not np.isfinite(t).all() or not _in_order(trained.t[-1:], t, saved.get("late")):
         yield "t decreases, begins before the end of the training's events, or is out of range"
     if "features" in columns and not np.isfinite(columns["features"]).all():
         yield "features are not finite"
+
+
+def _in_order(last: Array, t: Array, late: Any) -> bool:
+    """Return whether times ascend, but for those of late events, which are before the clock."""
+    clock = np.maximum.accumulate(np.concatenate([last, t]))[:-1]
+    expected = np.zeros(len(t), dtype=bool) if late is None else late.numpy()
+    return bool(np.array_equal(t < clock, expected))
 
 
 def _check_rows(tip: Any, blank: Mapping[str, Tensor], nodes: int, events: int, path: Path) -> None:

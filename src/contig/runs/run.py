@@ -25,6 +25,7 @@ from contig.models.state import SavedRows
 from contig.options import set_options
 from contig.progress import Display
 from contig.runs.answers import Classification
+from contig.runs.arrivals import Arrivals, index_stream
 from contig.runs.classifying import classify_known, classify_new
 from contig.runs.config import RunConfig, build_model
 from contig.runs.evaluation_periods import (
@@ -37,10 +38,10 @@ from contig.runs.evaluation_periods import (
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics
 from contig.runs.new_events import labels_in_order, read_new_events
-from contig.runs.observed import Repeated, saved_tail, with_tail
+from contig.runs.observed import Late, Repeated, new_events, saved_tail
 from contig.runs.observed_file import read_observed
 from contig.runs.summaries import run_html, run_text
-from contig.runs.trained_model import TrainedModel, index_stream
+from contig.runs.trained_model import TrainedModel
 from contig.streaming.online import replay_stream
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
@@ -72,6 +73,7 @@ class Run(TrainedModel):
     ) -> None:
         super().__init__(stream, model, state, config.train.batch_size, tip=tip)
         self.folder, self.config, self.features = folder, config, folder.manifest().features
+        self.new_node = None if self.features is None else self.features.new_node
         self.trained_stream = stream  # without what is observed later
         self.notices: tuple[str, ...] = ()  # the hints of its training, if this process trained it
         self._served: str | None = None  # the version of serving.pt that was loaded
@@ -89,7 +91,7 @@ class Run(TrainedModel):
         complete = folder.has("serving.pt") or not folder.has("best.pt")
         name = "serving.pt" if complete else "best.pt"
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
-            model = build_model(config, stream).to(on)
+            model = build_model(config, stream, features=folder.manifest().features).to(on)
         state = NodeState(model.blank(), stream.num_nodes, on, on_host=config.train.graph_on_host(on))
         served, saved = folder.read_version(
             name,
@@ -107,7 +109,7 @@ class Run(TrainedModel):
     @property
     def trained_history(self) -> History:
         """The index of the events that the run was trained on."""
-        if len(self.trained_stream) == len(self.stream):
+        if len(self.trained_stream) == len(self.arrivals):
             return self.history
         return index_stream(self.trained_stream, self.state)
 
@@ -117,6 +119,7 @@ class Run(TrainedModel):
         reading: ReadOptions | None = None,
         *,
         repeated: Repeated = "refuse",
+        late: Late = "refuse",
         **options: Unpack[ReadKeywords],
     ) -> int:
         """Take in new events, save them with the run, and return their number.
@@ -125,6 +128,10 @@ class Run(TrainedModel):
         event before the last known one is refused, and then nothing changes. So is a repetition of exactly
         the last known events, unless ``repeated`` is ``accept``. Weights stay as they are. Labels are kept
         for ``classify``, if the run has any; those of new events may be missing.
+
+        With ``late="history"`` older events are taken into the history alone: neighbors, counts and
+        candidates know them at their own times, but no node state observes them. One that is already known
+        is refused, unless ``repeated`` is ``accept``.
 
         Answers are the same however the events are divided into calls: the state is that of the whole stream,
         observed in batches that are counted from its first event. ``evaluate`` still uses the events the run
@@ -136,8 +143,9 @@ class Run(TrainedModel):
                 f"{self.path} is still in training; it can observe new events when the training is finished. "
                 f"To continue it: contig resume {self.path}"
             )
-        if repeated not in get_args(Repeated):
-            raise ConfigError(unknown("value for repeated", str(repeated), get_args(Repeated)))
+        for name, value, known in (("repeated", repeated, Repeated), ("late", late, Late)):
+            if value not in get_args(known):
+                raise ConfigError(unknown(f"value for {name}", str(value), get_args(known)))
         given = reading_options(reading).updated(**options)
         labeled = self.trained_stream.label is not None
         columns, place = read_new_events(events, given, self.features, with_labels=labeled)
@@ -146,7 +154,7 @@ class Run(TrainedModel):
                 raise RunError(f"{self.path} was updated by another process; open the run again.")
             self.check_served_version()
             with self._undone_on_failure():
-                added = self.observe_columns(columns, place, repeated=repeated)
+                added = self.observe_columns(columns, place, repeated=repeated, late=late)
                 self._save_observed()
         return added
 
@@ -161,23 +169,31 @@ class Run(TrainedModel):
             raise RunError(f"{self.path} was trained further by another process; open the run again.")
 
     def observe_columns(
-        self, events: EventColumns, place: Callable[[int], str], *, repeated: Repeated = "refuse"
+        self,
+        events: EventColumns,
+        place: Callable[[int], str],
+        *,
+        repeated: Repeated = "refuse",
+        late: Late = "refuse",
     ) -> int:
         """Add new events and their labels, and return their number; nothing is saved."""
-        added = super().observe_columns(events, place, repeated=repeated)
+        added = super().observe_columns(events, place, repeated=repeated, late=late)
         self.observed_labels = np.concatenate([self.observed_labels, labels_in_order(events)])
         return added
 
     @property
     def labeled_stream(self) -> EventStream:
         """All events so far with their labels, if the run has any; ``UNKNOWN_LABEL`` for those without."""
-        if self.trained_stream.label is None:
-            return self.stream
-        label = np.concatenate([self.trained_stream.label, self.observed_labels])
-        return replace(self.stream, label=label)
+        return self.arrivals.sorted(replace(self.arrivals.stream, label=self.arrived_labels))
+
+    @property
+    def arrived_labels(self) -> NDArray[np.int64] | None:
+        """The labels of all events in the order of their arrival, if the run has any."""
+        label = self.trained_stream.label
+        return None if label is None else np.concatenate([label, self.observed_labels])
 
     def _save_observed(self) -> None:
-        tail, tip = saved_tail(self.stream, self.trained_stream), self.online.tip
+        tail, tip = saved_tail(self.arrivals, self.trained_stream), self.online.tip
         state = {"state": self.state.snapshot(), "tip": None if tip is None else tip._asdict()}
         labels = torch.from_numpy(self.observed_labels)
         content = {**tail, **state, "serving": self._served, "event_labels": labels}
@@ -187,7 +203,7 @@ class Run(TrainedModel):
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
         """Compute the state again if events were observed, but not saved."""
-        online, before, labels = self.online, self.stream, self.observed_labels
+        online, before, labels = self.online, self.arrivals, self.observed_labels
         try:
             yield
         except BaseException:
@@ -196,29 +212,29 @@ class Run(TrainedModel):
                 self._set_replayed(before)
             raise
 
-    def _set_replayed(self, stream: EventStream) -> None:
-        """Use a stream whose state is not known."""
+    def _set_replayed(self, arrivals: Arrivals) -> None:
+        """Use events the state after which is not known."""
         old = self.state
-        state = NodeState(old.blank, stream.num_nodes, old.device, on_host=old.on_host)
+        state = NodeState(old.blank, arrivals.stream.num_nodes, old.device, on_host=old.on_host)
         with self.online.writing():
-            history = index_stream(stream, state)
-            tip = replay_stream(self.model, state, history, self.batch_size)
-            self._set_events(stream, state, tip, history)
+            history = arrivals.index(self.model, state)
+            tip = replay_stream(self.model, state, history, self.batch_size, late=arrivals.late)
+            self._set_events(arrivals, state, tip, history)
 
     def _load_observed(self) -> None:
         self._version, saved = self.folder.read_version(
             "observed.pt", lambda: read_observed(self.folder, self.trained_stream, self.state.blank)
         )
-        stream = with_tail(self.trained_stream, saved)
-        unknown = torch.full((len(stream) - len(self.trained_stream),), UNKNOWN_LABEL)
+        arrivals = Arrivals(self.trained_stream).extended(new_events(saved), self.new_node)
+        unknown = torch.full((len(arrivals) - len(self.trained_stream),), UNKNOWN_LABEL)
         self.observed_labels = saved.get("event_labels", unknown).numpy()
         if saved["serving"] != self._served:  # it was trained further
-            self._set_replayed(stream)
+            self._set_replayed(arrivals)
             return
         old = self.state
-        state = NodeState(old.blank, stream.num_nodes, old.device, on_host=old.on_host)
+        state = NodeState(old.blank, arrivals.stream.num_nodes, old.device, on_host=old.on_host)
         state.restore(saved["state"])
-        self._set_events(stream, state, _saved_rows(saved.get("tip"), state.device))
+        self._set_events(arrivals, state, _saved_rows(saved.get("tip"), state.device))
 
     def _observe_everything(self, epoch: int) -> None:
         """Advance the state of the best epoch over the whole stream, as a finished training does."""
@@ -229,7 +245,7 @@ class Run(TrainedModel):
                 f"{self.path}: the training is not finished; answers come from its best epoch so far, "
                 f"epoch {epoch}. To continue: contig resume {self.path}"
             )
-        self._set_replayed(self.stream)
+        self._set_replayed(self.arrivals)
 
     def __repr__(self) -> str:
         """Return one line with the folder, the model, the data and the test AP."""
@@ -398,8 +414,8 @@ class Run(TrainedModel):
             return data
         if data is not None:
             table = read_new_events(data, reading_options(reading), self.features, with_labels=True)
-            known = KnownEvents(self.stream, self.history, self.split, self.trained_stream.label)
-            return later_period(known, table, source_name(data), self.state)
+            known = KnownEvents(self.arrivals, self.history, self.split, self.trained_stream.label)
+            return later_period(known, table, source_name(data), self.model, self.state)
         if self.config.train.final:
             raise RunError(
                 f"{self.path} learned from every event (final=true), so none is left to test on. Evaluate it "

@@ -19,6 +19,7 @@ from contig.data.ids import Side
 from contig.data.validation import EventColumns, check_lengths, validate_ids
 from contig.errors import ConfigError, unknown
 from contig.history import History
+from contig.history.columns import comparable_times
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
 from contig.models.state import SavedRows
@@ -31,7 +32,8 @@ from contig.runs.answers import (
     Trajectory,
     embedding_table,
 )
-from contig.runs.observed import GrowingStream, Repeated
+from contig.runs.arrivals import Arrivals
+from contig.runs.observed import GrowingStream, Late, Repeated
 from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
 from contig.runs.recommending import Recommender, best, known_candidates
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
@@ -67,26 +69,29 @@ class TrainedModel:
         tip: SavedRows | None = None,
     ) -> None:
         self.model, self.batch_size = model, batch_size
+        self.new_node: Array | None = None  # the features of nodes that appear after training; zeros if None
         self._lock = ReadWriteLock()
-        self._set_events(stream, state, tip)
+        self._set_events(Arrivals(stream), state, tip)
 
     def _set_events(
         self,
-        stream: EventStream,
+        arrivals: Arrivals,
         state: NodeState,
         tip: SavedRows | None = None,
         history: History | None = None,
     ) -> None:
-        """Use this stream, and the state after it."""
-        history = history or index_stream(stream, state)
-        self.online = OnlineState(self.model, history, state, self.batch_size, tip=tip, lock=self._lock)
-        self._stream = stream
+        """Use these events, and the state after them."""
+        history = history or arrivals.index(self.model, state)
+        self.online = OnlineState(
+            self.model, history, state, self.batch_size, tip=tip, late=arrivals.late, lock=self._lock
+        )
+        self.arrivals = arrivals  # all events so far, in the order in which they became known
         self._growing: GrowingStream | None = None
 
     @property
     def stream(self) -> EventStream:
-        """All events so far."""
-        return self._stream
+        """All events so far, in time order."""
+        return self.arrivals.in_time_order
 
     @property
     def history(self) -> History:
@@ -99,7 +104,12 @@ class TrainedModel:
         return self.online.state
 
     def observe_columns(
-        self, events: EventColumns, place: Callable[[int], str], *, repeated: Repeated = "refuse"
+        self,
+        events: EventColumns,
+        place: Callable[[int], str],
+        *,
+        repeated: Repeated = "refuse",
+        late: Late = "refuse",
     ) -> int:
         """Add new events and return their number; nothing is saved.
 
@@ -107,11 +117,11 @@ class TrainedModel:
         """
         with self.online.writing():
             if self._growing is None:
-                self._growing = GrowingStream(self._stream, self.history)
-            new = self._growing.check(events, place, repeated=repeated)
+                self._growing = GrowingStream(self.arrivals, self.history, self.new_node)
+            new = self._growing.check(events, place, repeated=repeated, late=late)
             self.online.observe(*new.tensors(self.history.device))
             self._growing.append(new)
-            self._stream = self._growing.stream
+            self.arrivals = self._growing.arrivals
             return len(new.t)
 
     def embed(
@@ -155,7 +165,10 @@ class TrainedModel:
 
     def _known_events(self, time: Tensor) -> int:
         """Return how many events there are strictly before a time."""
-        return int(self.history.events.count_before(time.reshape(1)))
+        if not len(self.arrivals.late):
+            return int(self.history.events.count_before(time.reshape(1)))
+        t = self.stream.t  # the clock of the history counts a late event when it arrives
+        return int(np.searchsorted(t, comparable_times(time, self.history.events["t"].dtype).item()))
 
     def _last_event(self, known: int) -> float | None:
         """Return the time of the last of the first ``known`` events."""
@@ -381,9 +394,3 @@ class TrainedModel:
     def _time(self, given: TimeLike | None) -> Tensor:
         """Return a time on the history's device; None means just after the last event."""
         return query_time(given, self.stream.t, self.history.events["t"])
-
-
-def index_stream(stream: EventStream, state: NodeState) -> History:
-    """Index a stream where the state is: on its device, or in pinned host memory."""
-    history = History.from_stream(stream, "cpu" if state.on_host else state.device)
-    return history.pinned_copy(state.device) if state.on_host else history

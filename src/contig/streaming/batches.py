@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.errors import RunError
 from contig.history import History
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState, SavedRows
@@ -81,6 +82,52 @@ class StreamBatches:
         """The time of the first event of each batch, the last one included."""
         first = self.positions(np.arange(0, self.num_events, self.batch_size))
         return self.history.events["t"][torch.from_numpy(first).to(self.history.device)]
+
+
+def append_events(
+    batches: StreamBatches,
+    src: Tensor,
+    dst: Tensor,
+    t: Tensor,
+    features: Tensor | None = None,
+    late: Tensor | None = None,
+) -> None:
+    """Add events to the history of some batches, in the order of their arrival.
+
+    ``t`` are their own times. An event may arrive after later ones: the clock of the stream, the latest time
+    so far, is then the time at which states observe it. One that happened before another event of its own
+    nodes must be marked as ``late``, which any other may be: then no state observes it. Neighbors and counts
+    see every event at its own time. What counts pairs must have been built before the first late event
+    (``warm_up``).
+    """
+    history = batches.history
+    if history.on_host:
+        if late is not None:
+            raise RunError("Late events cannot be added to a graph in pinned host memory; use the CPU.")
+        batches.history = history.extended(src, dst, t, features)
+        return
+    last = history.events["t"][-1:]
+    clock = torch.cummax(torch.cat([last, t]), 0).values[len(last) :]
+    happened = None if late is None and bool((clock == t).all()) else t
+    first = history.num_events
+    history.append(src, dst, clock, features, happened=happened, late=late)
+    if late is not None:
+        batches.add_late(first + torch.nonzero(late).squeeze(1).cpu().numpy())
+
+
+@torch.no_grad()
+def warm_up(model: Model, history: History) -> None:
+    """Answer once, so that whatever is built at the first query is there.
+
+    Evidence must be: it is built from sequences without late events, which are inserted later.
+    """
+    if not history.num_events:
+        return
+    state = model.new_state(history.num_nodes)
+    src, dst, last = (history.events[name][-1:] for name in ("src", "dst", "t"))
+    model.rank(state, history, src, dst.unsqueeze(1), last, last[0])
+    if model.learns:  # a heuristic has no embeddings
+        model.embed(state, history, src, last, last[0])
 
 
 @torch.no_grad()

@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.errors import RunError
+from contig.errors import DataError, RunError
 from contig.history import History
 from contig.models.contract import Model
 from contig.models.state import NodeState, SavedRows
-from contig.streaming.batches import StreamBatches, observe_reversibly
+from contig.streaming.batches import StreamBatches, append_events, observe_reversibly, warm_up
 from contig.streaming.playback import Cursor, Playback
 from contig.streaming.sharing import ReadWriteLock
 from contig.streaming.walker import Progress, Walker, no_progress
@@ -22,19 +22,28 @@ from contig.streaming.walker import Progress, Walker, no_progress
 
 @torch.no_grad()
 def replay_stream(
-    model: Model, state: NodeState, history: History, batch_size: int, progress: Progress = no_progress
+    model: Model,
+    state: NodeState,
+    history: History,
+    batch_size: int,
+    progress: Progress = no_progress,
+    *,
+    late: NDArray[np.int64] | None = None,
 ) -> SavedRows:
-    """Observe a whole history from a blank state, and return the ``tip`` of an ``OnlineState``."""
+    """Observe a whole history from a blank state, and return the ``tip`` of an ``OnlineState``.
+
+    Events at the positions ``late`` are left out.
+    """
     model.eval()
-    batches = StreamBatches(history, batch_size)
+    batches = StreamBatches(history, batch_size, late)
     walker = Walker(model, state, history, batch_size)
-    walker.start(np.arange(history.num_events))
+    walker.start(batches.positions(np.arange(batches.num_events)))
     for number in range(batches.complete):
         walker.step(number)
         progress(batch_size)
     state.position = batches.end(batches.complete)
     tip = observe_reversibly(model, state, batches, history.num_events)
-    progress(history.num_events - batches.complete * batch_size)
+    progress(batches.num_events - batches.complete * batch_size)
     return tip
 
 
@@ -48,7 +57,8 @@ class OnlineState:
     it, and undone when more arrive (``tip`` are the rows that undo them).
 
     Everything is in node numbers; a node is known once an event names it or ``grow`` was called, and numbers
-    need not be consecutive. Events come in time order.
+    need not be consecutive. Events come in time order, but for those that are marked as late: they become
+    part of the history, and no state observes them.
 
     Read inside ``reading``: there, ``history`` and ``state`` are those before or after a call of ``observe``,
     never in between, and a waiting writer goes before new readers. ``at`` gives the state of any time, past
@@ -128,29 +138,38 @@ class OnlineState:
         """Keep readers and other writers out while the caller changes more than this object."""
         return self._lock.writing()
 
-    def observe(self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None = None) -> None:
-        """Append events in time order and advance the state over them.
+    def observe(
+        self,
+        src: Tensor,
+        dst: Tensor,
+        t: Tensor,
+        features: Tensor | None = None,
+        late: Tensor | None = None,
+    ) -> None:
+        """Append events in time order and advance the state over them; ``late`` marks those left out of it.
 
         Columns are ``[events]`` on the history's device, features ``[events, width]``. Raises ``DataError``
         for events that the history refuses.
         """
         with self.writing():
             self._check()
-            self._append(src, dst, t, features)
+            if late is None:
+                self._check_order(t)
+            elif not len(self.late):
+                warm_up(self.model, self.history)
+            append_events(self.batches, src, dst, t, features, late)
             with self._all_or_nothing():
                 self._advance()
+
+    def _check_order(self, t: Tensor) -> None:
+        if bool((torch.cat([self.history.events["t"][-1:], t]).diff() < 0).any()):
+            raise DataError("observe: times decrease; mark events that came too late.")
 
     def grow(self, num_nodes: int) -> None:
         """Make space for nodes ``0..num_nodes``; new ones have no events."""
         with self.writing():
             self.history.grow(num_nodes)
             self._state.grow(num_nodes)
-
-    def _append(self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None) -> None:
-        if not self.history.on_host:
-            self.history.append(src, dst, t, features)
-            return
-        self.batches.history = self.history.extended(src, dst, t, features)
 
     def _advance(self) -> None:
         """Observe what the history has more than the state."""

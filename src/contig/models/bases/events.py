@@ -27,6 +27,9 @@ class EventModel(Model):
         self.decoder = PairDecoder(dim)
         self.node_features: Tensor | None
         self.register_buffer("node_features", data.node_features, persistent=False)
+        self.new_node: Tensor
+        new_node = torch.zeros(self.node_width) if data.new_node is None else data.new_node
+        self.register_buffer("new_node", new_node, persistent=False)
 
     def score(self, src: Tensor, dst: Tensor) -> Tensor:
         logits: Tensor = self.decoder(src, dst)
@@ -46,11 +49,12 @@ class EventModel(Model):
         return LazyRows(torch.zeros((1, self.edge_width), device=event.device), torch.zeros_like(event))
 
     def features_of(self, nodes: Tensor) -> Tensor:
-        """Return the features of nodes; zeros for nodes that appeared after training."""
+        """Return the features of nodes; those of ``new_node`` for nodes that appeared after training."""
         if self.node_features is None:
             return torch.zeros((len(nodes), 0), device=nodes.device)
         known = nodes < len(self.node_features)
-        return self.node_features[torch.where(known, nodes, 0)] * known.unsqueeze(1)
+        own = self.node_features[torch.where(known, nodes, 0)]
+        return torch.where(known.unsqueeze(1), own, self.new_node)
 
     def time_now(self) -> Tensor:
         """Return ``Phi(0)`` ``[1, time_dim]``, the time encoding of the query itself."""
