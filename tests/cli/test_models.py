@@ -35,7 +35,7 @@ def test_the_options_of_a_model() -> None:
     found = Answer("models", "contig", "--json").json
     options = {option["name"]: option for option in found["options"]}
     assert options["dim"]["default"] == 172
-    assert options["scope"]["type"] == "near | pair | batch | all"
+    assert options["scope"]["type"] == "auto | near | pair | batch | all"
     assert {option["name"] for option in found["training"]} >= {"epochs", "lr", "holdout"}
     answer = Answer("models", "contig")
     assert "dim 172 width of embeddings; the paper's (int, at least 1" in answer.words

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.problems import stream_of
 
 from contig.data.datasets import open_stream
+from contig.data.events import EventStream
+from contig.data.synthetic import synthetic
 from contig.errors import ConfigError
 from contig.experiments.identity import run_key
 from contig.experiments.recipes import (
     PLAIN,
     Recipe,
-    explicit_holdout,
     find_recipe,
     heuristics_for,
     identified,
     read_recipes,
+    settings_on,
 )
 from contig.reproduction.paper import published_settings
 
@@ -107,18 +111,24 @@ def test_equal_file_names_in_two_folders_are_two_recipes(tmp_path: Path) -> None
     assert len({one.name for one in named}) == 2
 
 
-def test_the_default_holdout_of_own_data_is_none_however_it_is_written(tmp_path: Path) -> None:
+def test_the_default_holdout_of_own_data_is_none_however_it_is_written() -> None:
     settings: list[dict[str, Any]] = [{}, {"holdout": "auto"}, {"holdout": "none"}, {"holdout": "tgn"}]
-    keys = [
-        run_key(Recipe("log.csv", "tgn", explicit_holdout(given, benchmark=False), fingerprint="x"), 0)
-        for given in settings
-    ]
+    own = synthetic(30)
+
+    def key(stream: EventStream, given: dict[str, Any]) -> str:
+        return run_key(Recipe("log.csv", "tgn", settings_on(stream, "tgn", given), fingerprint="x"), 0)
+
+    keys = [key(replace(own, benchmark=False), given) for given in settings]
     assert keys[0] == keys[1] == keys[2] != keys[3]
-    benchmark = [
-        run_key(Recipe("mooc", "tgn", explicit_holdout(given, benchmark=True), fingerprint="x"), 0)
-        for given in settings
-    ]
+    benchmark = [key(replace(own, benchmark=True), given) for given in settings]
     assert benchmark[0] == benchmark[1] == benchmark[3] != benchmark[2]
+
+
+def test_what_a_model_chooses_by_the_stream_is_a_setting() -> None:
+    hub = stream_of([(1 + i % 200, 0, i) for i in range(400)], 201)
+    assert settings_on(hub, "contig", {"lr": 0.1}) == {"lr": 0.1, "holdout": "none", "scope": "all"}
+    assert settings_on(hub, "contig", {"scope": "pair"}) == {"scope": "pair", "holdout": "none"}
+    assert settings_on(hub, "tgn", {}) == {"holdout": "none"}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +190,7 @@ def test_the_paper_becomes_the_default_one_option_at_a_time() -> None:
     assert all(len(keys) == 1 for keys in changed), changed
     assert len(changed) == 9
     [default] = read_recipes(CONFIGS / "collegemsg.json")
-    assert steps[-1] == options(default)
+    assert steps[-1] == {**options(default), "scope": "near"}  # what auto chooses on collegemsg
 
 
 def test_the_paper_as_written_has_every_setting_that_the_paper_states() -> None:

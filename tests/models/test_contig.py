@@ -81,11 +81,11 @@ class Plain:
 
     def updated(self, nodes: list[int], as_of: int) -> dict[int, Tensor]:
         partners = {v: p for v in nodes if (p := self.partner(v)) is not None}
-        if self.model.opt.scope == "all":
+        if self.model.scope == "all":
             return self.moved(sorted(self.h), as_of)
-        if self.model.opt.scope == "near":
+        if self.model.scope == "near":
             return self._along_walks(as_of)
-        if self.model.opt.scope == "batch":
+        if self.model.scope == "batch":
             return self.moved(sorted({*nodes, *partners.values()}), as_of)
         return {v: self._in_its_pair(v, partners.get(v), as_of) for v in nodes}
 

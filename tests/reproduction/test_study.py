@@ -43,7 +43,12 @@ def test_recipes_are_found_by_dataset_and_model(tmp_path: Path) -> None:
 def test_the_papers_model_has_a_recipe_even_if_it_is_not_chosen(tmp_path: Path) -> None:
     found = study(tmp_path, ("recency",))
     base = found.base_recipe(found.datasets[0])
-    expected = {"dim": 8, "epochs": 2, "holdout": "tgn"}  # the protocol of a file is that of the datasets
+    expected = {
+        "dim": 8,
+        "epochs": 2,
+        "holdout": "tgn",
+        "scope": "near",
+    }  # the protocol of a file is that of the datasets
     assert (base.model, base.settings) == ("contig", expected)
     assert [recipe.model for recipe in found.recipes(found.datasets[0], found.models)] == ["recency"]
 

@@ -6,7 +6,9 @@ import dataclasses
 from typing import Any
 
 import pytest
+from support.problems import stream_of
 
+from contig.data.events import EventStream
 from contig.errors import ConfigError
 from contig.models import MODELS, model_class
 from contig.options import set_options
@@ -89,3 +91,31 @@ def test_training_options_can_be_changed() -> None:
     assert longer.model_options is config.model_options
     with pytest.raises(ConfigError, match="Did you mean 'epochs'"):
         config.with_train(epoch=3)
+
+
+def star(leaves: int) -> EventStream:
+    """Events of one hub with every leaf in turn, twice."""
+    visitors = [1 + i % leaves for i in range(2 * leaves)]
+    return stream_of([(leaf, 0, time) for time, leaf in enumerate(visitors)], leaves + 1)
+
+
+@pytest.mark.parametrize(("leaves", "scope"), [(30, "near"), (300, "all")])
+def test_the_scope_depends_on_the_links_that_near_finds(leaves: int, scope: str) -> None:
+    """Of 30 latest partners of a hub its last 32 events show 30, of 300 only 32."""
+    config = RunConfig.of("contig", {"holdout": "none"}).for_stream(star(leaves))
+    assert config.model_options.scope == scope
+    assert RunConfig.of("contig", {"scope": "pair"}).for_stream(star(leaves)).model_options.scope == "pair"
+    assert RunConfig.of("contig-pair").for_stream(star(leaves)).model_options.scope == "near"
+
+
+def test_the_scope_is_near_if_there_are_too_many_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("contig.models.contig.MAX_NODES_OF_ALL", 200)
+    assert RunConfig.of("contig", {"holdout": "none"}).for_stream(star(300)).model_options.scope == "near"
+
+
+def test_test_events_do_not_decide_the_scope() -> None:
+    """The hub appears only after the training events."""
+    early = [(2 * i + 1, 2 * i + 2, i) for i in range(700)]
+    late = [(1 + i, 0, 700 + i) for i in range(300)]
+    config = RunConfig.of("contig", {"holdout": "none"}).for_stream(stream_of([*early, *late], 1401))
+    assert config.model_options.scope == "near"

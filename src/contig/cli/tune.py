@@ -105,12 +105,12 @@ def tune(
 def _recipe(
     file: str, model: str, fixed: dict[str, str], reading: ReadOptions, stream: EventStream
 ) -> Recipe:
-    from contig.experiments.recipes import Recipe, explicit_holdout
+    from contig.experiments.recipes import Recipe, settings_on
     from contig.runs.config import RunConfig
 
     config = RunConfig.of(model, fixed).as_dict()
     given = {**config["options"], **config["train"]}
-    chosen = explicit_holdout({name: given[name] for name in fixed}, benchmark=stream.benchmark)
+    chosen = settings_on(stream, model, {name: given[name] for name in fixed})
     return Recipe(file, model, chosen, reading=reading, fingerprint=stream.fingerprint())
 
 

@@ -11,7 +11,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import chronological_split
 from contig.errors import ConfigError, unknown
-from contig.experiments.recipes import Recipe, explicit_holdout
+from contig.experiments.recipes import Recipe, settings_on
 from contig.models import model_class, model_names
 from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS, TrainOptions
@@ -54,7 +54,7 @@ def lineup(
     window = span_of_test(stream, settings.get("split", DEFAULT_SPLIT))
     recipes = []
     for model in models:
-        chosen = explicit_holdout(_settings_of(model, settings), benchmark=stream.benchmark)
+        chosen = settings_on(stream, model, _settings_of(model, settings))
         if RunConfig.of(model, chosen).train.final:  # rejects wrong values before anything is trained
             raise ConfigError(f"{model}: final=true leaves no events on which models could be compared.")
         recipes.append(replace(base, model=model, settings=chosen))

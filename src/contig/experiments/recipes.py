@@ -9,7 +9,7 @@ models in the same way, instead of ``model`` and ``variants``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from contig.errors import unknown
 from contig.experiments.recipe_files import find_recipe_file, load_recipe_file, not_a_recipe
 from contig.files import expanded
 from contig.models import DEFAULT_MODEL
+from contig.options import as_dict
 from contig.runs.config import RunConfig
 from contig.runs.options import PROTOCOL_OPTIONS
 from contig.tasks.baselines import HEURISTICS
@@ -140,11 +141,15 @@ def identified(recipes: Iterable[Recipe]) -> list[Recipe]:
     """
     recipes = list(recipes)
     sources = dict.fromkeys((one.data, one.reading) for one in recipes)
-    known = {source: _identity(open_stream(*source)) for source in sources}
+    streams = {source: open_stream(*source) for source in sources}
     completed = [
-        replace(one, fingerprint=fingerprint, settings=explicit_holdout(one.settings, benchmark=benchmark))
+        replace(
+            one,
+            fingerprint=stream.fingerprint(),
+            settings=settings_on(stream, one.model, one.settings),
+        )
         for one in recipes
-        for fingerprint, benchmark in [known[one.data, one.reading]]
+        for stream in [streams[one.data, one.reading]]
     ]
     return _with_different_names(list({_content(one): one for one in completed}.values()))
 
@@ -182,18 +187,18 @@ def _with_differences(recipe: Recipe, others: Sequence[Recipe]) -> Recipe:
     return replace(recipe, variant=", ".join(words) or PLAIN)
 
 
-def _identity(stream: EventStream) -> tuple[str, bool]:
-    return stream.fingerprint(), stream.benchmark
+def settings_on(stream: EventStream, model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the choices that depend on the stream to the settings of a model.
 
-
-def explicit_holdout(settings: dict[str, Any], *, benchmark: bool) -> dict[str, Any]:
-    """Name the default holdout of a user's own data in its settings.
-
-    It is part of the identity of a run then, which leaves out defaults.
+    They are part of the identity of a run then, which leaves out defaults. The holdout of a benchmark is its
+    default.
     """
-    if benchmark or settings.get("holdout", "auto") != "auto":
-        return settings
-    return {**settings, "holdout": "none"}
+    named = dict(settings)
+    if not stream.benchmark and named.get("holdout", "auto") == "auto":
+        named["holdout"] = "none"
+    config = RunConfig.of(model, named)
+    given, chosen = (as_dict(one.model_options) for one in (config, config.for_stream(stream)))
+    return named | {key: value for key, value in chosen.items() if value != given[key]}
 
 
 def find_recipe(folder: Path, data: str, model: str) -> Recipe | None:

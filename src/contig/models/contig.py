@@ -29,15 +29,17 @@ next to ``h_v`` instead of being its initial value, so that their width is free.
 at a cost that does not: exact degrees, the links of a node to its latest partner and from nodes whose
 latest partner it is (``contig.models.bases.links``), and walks of at most ``hops`` such links. What it
 leaves out is damped: walks of ``n`` links have a factor of at most ``(beta T / 2)^n / n!``. ``pair`` couples
-a node with its latest partner as if they had no other links.
+a node with its latest partner as if they had no other links. ``auto``, the default, is ``all`` on graphs of
+moderate size where ``near`` would find few of the links, because a few nodes are the latest partner of many.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -47,14 +49,16 @@ from contig.layers import Elapsed, GatedODE, LogTimeEncoding, SplitLinear, TimeE
 from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph
 from contig.layers.unique import distinct
 from contig.models.bases.events import AttentionReadout
-from contig.models.bases.links import count_namers, links_of
+from contig.models.bases.links import count_namers, links_of, share_of_links_found
 from contig.models.bases.memory import AttentiveMemory
-from contig.models.contract import DataShape, EventBatch
+from contig.models.contract import DataShape, EventBatch, Pairs
 from contig.models.state import NodeState
 from contig.options import option
 
-Scope = Literal["near", "pair", "batch", "all"]
+Scope = Literal["auto", "near", "pair", "batch", "all"]
 Clock = Literal["log", "linear", "raw"]
+MAX_NODES_OF_ALL = 20_000  # with which scope=auto may choose all
+FEW_LINKS = 0.25  # a smaller share of the links of A is too few for scope=near
 Part = Literal["transform", "update", "adaptive", "latest", "neighbor", "inherent"]
 
 
@@ -69,9 +73,10 @@ class ConTIGOptions:
     horizon: float = option(1.0, "end T of the ODE; the paper's", above=0)
     beta: float = option(0.95, "upper bound of the spectrum of A; the paper's", above=0, below=1)
     scope: Scope = option(
-        "near",
+        "auto",
         "links of A: near (within hops of a node), pair (with its latest partner alone), batch (between the "
-        "nodes of a batch), all (the paper's; the cost grows with the number of nodes)",
+        "nodes of a batch), all (the paper's; the cost grows with the number of nodes), auto (near, or all "
+        "where near would find few of the links and there are not too many nodes)",
     )
     hops: int = option(1, "links that scope=near follows from a node", low=1)
     namers: int = option(
@@ -136,16 +141,26 @@ class ConTIG(AttentiveMemory):
             adaptive="adaptive" not in o.without,
             without=dropped,
         )
-        if o.scope == "near":
+        self.scope = "near" if o.scope == "auto" else o.scope  # auto that no training events have settled
+        if self.scope == "near":
             self.ode.check_walks(o.hops)
-        self.fixed_shapes = o.scope != "batch" and o.solver == "series"
-        if o.scope in ("batch", "all"):  # all nodes of a call, or of the graph, are computed together
+        self.fixed_shapes = self.scope != "batch" and o.solver == "series"
+        if self.scope in ("batch", "all"):  # all nodes of a call, or of the graph, are computed together
             self.embedded_at_once = None
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
         self.readout = AttentionReadout(o.dim, o.time_dim, data.edge_width, heads=o.heads, dropout=o.dropout)
 
+    @classmethod
+    def settled(cls, options: ConTIGOptions, training_events: Callable[[], Pairs]) -> ConTIGOptions:
+        if options.scope != "auto":
+            return options
+        src, dst = training_events()
+        small = np.unique(np.concatenate([src, dst])).size <= MAX_NODES_OF_ALL
+        exact = small and share_of_links_found(src, dst, options.namers) < FEW_LINKS
+        return replace(options, scope="all" if exact else "near")
+
     def blank(self) -> Mapping[str, Tensor]:
-        if self.opt.scope != "near":
+        if self.scope != "near":
             return super().blank()
         return {**super().blank(), "named": torch.tensor(0)}  # how many others have it as latest partner
 
@@ -180,9 +195,9 @@ class ConTIG(AttentiveMemory):
         if "update" in self.opt.without:
             normed: Tensor = self.norm(self.encode(state, history, nodes, as_of))
             return normed
-        if self.opt.scope == "pair":
+        if self.scope == "pair":
             moved = self._updated_in_pairs(state, history, nodes, as_of)
-        elif self.opt.scope == "near":
+        elif self.scope == "near":
             members, rings = self._rings(state, history, nodes, as_of)
             moved = self.ode.along_walks(self.encode(state, history, members, as_of), rings)
         else:
@@ -214,7 +229,7 @@ class ConTIG(AttentiveMemory):
 
     def _members(self, state: NodeState, history: History, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """Return the nodes (ascending) that ``A`` couples, and the positions of ``nodes`` among them."""
-        if self.opt.scope == "all":
+        if self.scope == "all":
             return torch.arange(state.num_nodes, device=nodes.device), nodes
         partner = self.latest(state, history, nodes).partner
         members = torch.unique(torch.cat([nodes, partner]))
@@ -248,13 +263,13 @@ class ConTIG(AttentiveMemory):
 
     def nodes_observed(self, state: NodeState, history: History, batch: EventBatch) -> Tensor:
         ends = super().nodes_observed(state, history, batch)
-        if self.opt.scope != "near":
+        if self.scope != "near":
             return ends
         return torch.cat([ends, self.latest(state, history, ends).partner])  # they lose a namer
 
     @torch.no_grad()
     def observe(self, state: NodeState, history: History, batch: EventBatch) -> None:
-        if self.opt.scope != "near" or not len(batch.event):
+        if self.scope != "near" or not len(batch.event):
             super().observe(state, history, batch)
             return
         ends = torch.cat([batch.src, batch.dst])

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from contig.history import History
 from contig.layers.losses import link_loss
 from contig.models.bases.pair_evidence import EvidencePart, PairEvidence
-from contig.models.contig import ConTIG, ConTIGOptions
+from contig.models.contig import ConTIG, ConTIGOptions, Scope
 from contig.models.contract import DataShape, EventBatch
 from contig.models.state import NodeState
 from contig.options import option
@@ -35,6 +35,8 @@ Fusion = Literal["apart", "joined", "none"]
 class ConTIGPairOptions(ConTIGOptions):
     """Options of ConTIG with evidence."""
 
+    # The embedding hardly changes the scores, so its links are never worth the cost of all nodes.
+    scope: Scope = option("near", "links of A, as in contig")
     tokens: int = option(
         20, "recent partners of each node, whose relation to the other node is looked up", low=1
     )

@@ -8,15 +8,24 @@ observed afterwards. An embedding for time ``t`` may depend on events strictly b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from contig.history import History, TimeScale
 from contig.models.checks import check_embeddings, check_scores
 from contig.models.state import NodeState
+
+
+class Pairs(NamedTuple):
+    """The two ends of events, in stream order."""
+
+    src: NDArray[np.int64]
+    dst: NDArray[np.int64]
 
 
 class EventBatch(NamedTuple):
@@ -82,6 +91,14 @@ class Model(nn.Module, ABC):
     # bound, for models whose embeddings depend on the other queries of the call.
     embedded_at_once: int | None = None
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of TrainOptions
+
+    @classmethod
+    def settled(cls, options: Any, training_events: Callable[[], Pairs]) -> Any:
+        """Return ``options`` with the choices made that depend on the training events; by default none does.
+
+        The run keeps the result, so that later events do not change it.
+        """
+        return options
 
     def blank(self) -> Mapping[str, Tensor]:
         """Return the initial state of a node, by name; none by default.

@@ -17,6 +17,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 from contig.history import TimeScale
 from contig.models import DataShape, Model, create_model, model_class, model_name
+from contig.models.contract import Pairs
 from contig.options import as_dict, set_options
 from contig.runs.options import TrainOptions
 
@@ -70,7 +71,14 @@ class RunConfig:
 
     def for_stream(self, stream: EventStream) -> RunConfig:
         """Return the same config with the choices made that depend on the stream."""
-        return self.with_train(holdout=self.train.holdout_of(stream))
+        config = self.with_train(holdout=self.train.holdout_of(stream))
+
+        def training_events() -> Pairs:
+            train = config.train.split_stream(stream).train
+            return Pairs(stream.src[train], stream.dst[train])
+
+        options = model_class(self.model).settled(self.model_options, training_events)
+        return dataclasses.replace(config, model_options=options)
 
 
 def _check_final(train: TrainOptions, *, learns: bool, epochs_given: bool) -> None:

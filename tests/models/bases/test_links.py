@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from support.problems import batch_of, dense_latest, random_stream, shape_of, stream_of, tiny
@@ -9,7 +10,7 @@ from support.problems import batch_of, dense_latest, random_stream, shape_of, st
 from contig.data.events import EventStream
 from contig.history import History
 from contig.models import EventBatch
-from contig.models.bases.links import links_of
+from contig.models.bases.links import links_of, share_of_links_found
 from contig.models.contig import ConTIG
 
 
@@ -67,3 +68,25 @@ def test_namers_that_are_found_stand_for_those_that_are_not() -> None:
     assert links.node.tolist() == [[6, 0, 5, 4]]
     root = 6**-0.5  # degrees 6 and 1
     torch.testing.assert_close(links.weight, torch.tensor([[root, 0, 2.5 * root, 2.5 * root]]))
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 40])
+def test_share_of_namers_that_are_found(window: int) -> None:
+    """Against a count of the later events of each node's latest partner."""
+    stream = random_stream(7, events=60, num_nodes=9, edge_width=0)
+    partner = latest_partners(stream, 60)
+    ends = list(zip(stream.src.tolist(), stream.dst.tolist(), strict=True))
+    found = []
+    for node, other in enumerate(partner):
+        if other is None or other == node:
+            continue
+        latest = max(i for i, pair in enumerate(ends) if node in pair)
+        later = sum(other in pair for pair in ends[latest + 1 :])
+        found.append(later < window)
+    assert share_of_links_found(stream.src, stream.dst, window) == pytest.approx(sum(found) / len(found))
+
+
+def test_share_of_namers_without_any() -> None:
+    loops = np.array([4, 2, 2])
+    assert share_of_links_found(loops, loops, 8) == 1.0
+    assert share_of_links_found(loops[:0], loops[:0], 8) == 1.0

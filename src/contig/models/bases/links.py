@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from contig.history import History
@@ -48,6 +50,25 @@ def links_of(
     other = torch.cat([latest.partner.unsqueeze(1), near.node], dim=1)
     weight = _inverse_root(degree).unsqueeze(1) * torch.cat([outward.unsqueeze(1), inward], dim=1)
     return Links(torch.where(exists, other, nodes.unsqueeze(1)), torch.where(exists, weight, 0.0))
+
+
+def share_of_links_found(src: NDArray[np.int64], dst: NDArray[np.int64], namers: int) -> float:
+    """Return the share of the nodes that ``links_of`` finds as namers after these events; 1 without any.
+
+    A namer is found if fewer than ``namers`` events of its latest partner are later than theirs.
+    """
+    if not len(src):
+        return 1.0
+    src, dst, events = src.astype(np.int64), dst.astype(np.int64), len(src)
+    entries = np.unique(np.concatenate([src, dst]) * events + np.tile(np.arange(events), 2))
+    node, event = entries // events, entries % events
+    last = np.flatnonzero(np.append(node[1:] != node[:-1], True))  # the last entry of every node
+    end = np.zeros(node[-1] + 1, dtype=np.int64)
+    end[node[last]] = last
+    partner = (src + dst)[event[last]] - node[last]
+    later = end[partner] - np.searchsorted(entries, partner * events + event[last])
+    linked = partner != node[last]
+    return float(np.mean(later[linked] < namers)) if linked.any() else 1.0
 
 
 def _degree(model: MemoryModel, state: NodeState, history: History, nodes: Tensor, latest: Latest) -> Tensor:
