@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contig")
 
 COLUMNS = ("src", "dst", "t", "label", "edge_features", "node_features")
+READ_AT_ONCE = 1 << 22  # events
 HASHED_ROWS = 1 << 16  # at a time; features are hashed as float64, and a copy of all would fill the memory
 
 
@@ -167,8 +168,13 @@ class EventStream:
     @cached_property
     def destinations(self) -> NDArray[np.int64]:
         """The distinct destinations of these events, in ascending order."""
+        return self.destinations_of(np.arange(len(self)))
+
+    def destinations_of(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the distinct destinations of some events, by position, in ascending order."""
         seen = np.zeros(self.num_nodes, dtype=bool)
-        seen[self.dst] = True
+        for first in range(0, len(events), READ_AT_ONCE):
+            seen[self.dst[events[first : first + READ_AT_ONCE]]] = True
         return np.flatnonzero(seen)
 
     def to_arrow(self, *, wide: bool = False, dates: bool = False) -> pa.Table:

@@ -8,6 +8,7 @@ time, draw one of ``n - m`` positions and step over the true ones.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,10 +16,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.data.columns import Array
 from contig.data.events import EventStream, check_stream
 from contig.errors import ConfigError, DataError, unknown
 
 Kind = Literal["random", "historical-source"]
+GROUPED_AT_ONCE = 1 << 22  # events
 KINDS: tuple[Kind, ...] = ("random", "historical-source")
 
 
@@ -59,9 +62,10 @@ class Negatives:
         if not len(self.destinations):
             raise ConfigError("destinations= is empty; negatives are sampled from it.")
         truth = _true_destinations(stream)
-        self._true = self._tensor(truth.destinations)  # flat, ascending inside a group
-        self._first = self._tensor(truth.first)  # [groups + 1] where each group begins
-        self._group = self._tensor(truth.group_of_event)  # [events]
+        # int32 where it fits: of a long stream these are the largest arrays of a training
+        self._true = torch.from_numpy(truth.destinations).to(self.device)  # flat, ascending inside a group
+        self._first = torch.from_numpy(truth.first).to(self.device)  # [groups + 1] where each group begins
+        self._group = torch.from_numpy(truth.group_of_event).to(self.device)  # [events]
         self._most = int(np.diff(truth.first).max())
         met = _pairs(stream, train)
         self._pairs = self._tensor(met)  # sorted source * nodes + destination
@@ -83,17 +87,19 @@ class Negatives:
 
     def without_negative(self, events: Tensor) -> Tensor:
         """Return which events leave no destination to sample, because all of them are true."""
-        taken = self._places_of(self._true, self.destinations)[1].long()
-        total = torch.nn.functional.pad(taken.cumsum(0), (1, 0))
-        full = total[self._first[1:]] - total[self._first[:-1]] >= len(self.destinations)
-        return full[self._group[events]]
+        if self._most < len(self.destinations):
+            return torch.zeros(len(events), dtype=torch.bool, device=self.device)
+        taken = self._places_of(self._true.long(), self.destinations)[1].long()
+        total, first = torch.nn.functional.pad(taken.cumsum(0), (1, 0)), self._first.long()
+        full = total[first[1:]] - total[first[:-1]] >= len(self.destinations)
+        return full[self._group[events].long()]
 
     def _true_at(self, events: Tensor) -> Tensor:
         """Return the true destinations of each event's source and time, padded with -1."""
-        group = self._group[events]
+        group = self._group[events].long()
         at = self._first[group].unsqueeze(1) + torch.arange(self._most, device=self.device)
         inside = at < self._first[group + 1].unsqueeze(1)
-        return torch.where(inside, self._true[torch.where(inside, at, 0)], -1)  # [events, most]
+        return torch.where(inside, self._true[torch.where(inside, at, 0)].long(), -1)  # [events, most]
 
     def draw(self, events: Tensor, src: Tensor, count: int = 1, *, historical: int = 0) -> Tensor:
         """Sample ``count`` negative destinations for each event (by position), ``[events, count]``.
@@ -164,27 +170,52 @@ class Negatives:
 
 
 class _Truth(NamedTuple):
-    group_of_event: NDArray[np.int64]
-    first: NDArray[np.int64]
-    destinations: NDArray[np.int64]
+    group_of_event: Array
+    first: Array
+    destinations: Array
 
 
 def _true_destinations(stream: EventStream) -> _Truth:
-    """Return the distinct destinations of each source at each of its times."""
-    time_rank = np.concatenate([[0], np.cumsum(stream.t[1:] != stream.t[:-1])])
-    order = np.lexsort((stream.dst, stream.src, time_rank))
-    src, dst, when = stream.src[order], stream.dst[order], time_rank[order]
+    """Return the distinct destinations of each source at each of its times, by time and then by source.
+
+    The stream is grouped a part at a time, since sorting all of it takes many times its memory.
+    """
+    events = len(stream)
+    kind = np.dtype(np.int32 if max(events + 1, stream.num_nodes) < 2**31 else np.int64)
+    truth = _Truth(np.empty(events, kind), np.empty(events + 1, kind), np.empty(events, kind))
+    groups = distinct = 0
+    for begin, end in _parts_by_time(stream.t):
+        part = _grouped(stream.src[begin:end], stream.dst[begin:end], stream.t[begin:end])
+        truth.group_of_event[begin:end] = part.group_of_event + groups
+        truth.first[groups : groups + len(part.first)] = part.first + distinct
+        truth.destinations[distinct : distinct + len(part.destinations)] = part.destinations
+        groups, distinct = groups + len(part.first), distinct + len(part.destinations)
+    truth.first[groups] = distinct
+    return _Truth(truth.group_of_event, truth.first[: groups + 1], truth.destinations[:distinct])
+
+
+def _parts_by_time(t: Array) -> Iterator[tuple[int, int]]:
+    """Divide events into parts that share no time."""
+    begin = 0
+    while begin < len(t):
+        last = min(begin + GROUPED_AT_ONCE, len(t)) - 1
+        end = int(np.searchsorted(t, t[last], side="right"))
+        yield begin, end
+        begin = end
+
+
+def _grouped(src: Array, dst: Array, t: Array) -> _Truth:
+    """Group some events; ``first`` has no end."""
+    time_rank = np.concatenate([[0], np.cumsum(t[1:] != t[:-1])])
+    order = np.lexsort((dst, src, time_rank))
+    src, dst, when = src[order], dst[order], time_rank[order]
     new_group = np.ones(len(order), dtype=bool)
     new_group[1:] = (src[1:] != src[:-1]) | (when[1:] != when[:-1])
     distinct = new_group.copy()
     distinct[1:] |= dst[1:] != dst[:-1]
     group_of_event = np.empty(len(order), dtype=np.int64)
     group_of_event[order] = np.cumsum(new_group) - 1
-    return _Truth(
-        group_of_event=group_of_event,
-        first=np.append(np.flatnonzero(new_group[distinct]), np.count_nonzero(distinct)),
-        destinations=dst[distinct],
-    )
+    return _Truth(group_of_event, np.flatnonzero(new_group[distinct]), dst[distinct])
 
 
 def _pairs(stream: EventStream, train: NDArray[np.int64] | None) -> NDArray[np.int64]:

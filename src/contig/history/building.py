@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
 
 from contig.data.columns import Array
 from contig.data.index_folder import (
@@ -41,7 +41,8 @@ from contig.data.read_options import ReadOptions
 from contig.data.readers.parquet import parquet_files
 from contig.errors import ConfigError, DataError
 from contig.files import as_path, disk_errors, expanded
-from contig.kernels.placement import place_entries
+from contig.history.entries import collect_entries, count_entries
+from contig.kernels.segments import node_ranges
 from contig.locks import locked
 from contig.progress import Display
 from contig.schema import encode
@@ -50,7 +51,6 @@ log = logging.getLogger("contig")
 
 DEFAULT_MEMORY = 4 << 30
 MIN_MEMORY = 256 << 20
-CHUNK = 1 << 21  # events read at once
 MAX_EVENTS = 2**31 - 1  # entries store positions in 32 bits
 
 
@@ -191,7 +191,8 @@ class _Build:
         try:
             for file in files:
                 file.open(progress.entries)
-            for first, last in _node_ranges(length, progress.nodes_placed, self.budget.entries):
+            ranges = node_ranges(torch.from_numpy(length), progress.nodes_placed, self.budget.entries)
+            for first, last in ranges:
                 entries = collect_entries(columns, first, length[first:last])
                 for file, array in zip(files, entries, strict=True):
                     file.append(array)
@@ -232,40 +233,6 @@ def _check_size(facts: StreamFacts, origin: str) -> None:
             f"{origin}: {facts.events:,} events and {facts.nodes:,} nodes; an index holds up to "
             f"{MAX_EVENTS:,} of each. Leave out the oldest events."
         )
-
-
-def count_entries(src: Array, dst: Array, nodes: int) -> NDArray[np.int64]:
-    """Count the entries of every node: the events that it takes part in, one with itself once."""
-    counts = np.zeros(nodes, np.int64)
-    for first in range(0, len(src), CHUNK):
-        one, other = src[first : first + CHUNK], dst[first : first + CHUNK]
-        for ends in (one, other[one != other]):
-            found = np.bincount(ends)
-            counts[: len(found)] += found
-    return counts
-
-
-def _node_ranges(length: NDArray[np.int64], first: int, entries: int) -> Iterator[tuple[int, int]]:
-    """Divide the nodes from ``first`` on into ranges with at most this many entries, or of one node."""
-    ends = np.cumsum(length)
-    while first < len(length):
-        done = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + entries, side="right")))
-        yield first, last
-        first = last
-
-
-def collect_entries(columns: Sequence[Array], first: int, length: NDArray[np.int64]) -> tuple[Array, ...]:
-    """Return event, other end and time of all entries of consecutive nodes, by node and in stream order."""
-    src, dst, t = columns
-    total = int(length.sum())
-    entries = np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, t.dtype)
-    cursor = np.cumsum(length) - length
-    for begin in range(0, len(src), CHUNK):
-        part = slice(begin, begin + CHUNK)
-        rows = [np.asarray(column[part]) for column in (src, dst, t)]
-        place_entries(entries, cursor, first, begin, *rows)
-    return entries
 
 
 def _entry_files(folder: Path, total: int, time: np.dtype) -> list[ColumnFile]:

@@ -6,7 +6,7 @@ bisection, ties are exact, and appending events takes amortized O(1) each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -22,13 +22,14 @@ from contig.files import as_path
 from contig.history import storage
 from contig.history.checks import check_appended, check_order_of_nodes, check_queries, checked_positions
 from contig.history.columns import EventColumns, comparable_times
+from contig.history.entries import count_entries
 from contig.history.evidence import Evidence, EvidenceSpec
 from contig.history.integrity import check_saved
 from contig.history.late import insert_event
 from contig.kernels.lookup import Neighbors, count_before, latest_before, sample_before
 from contig.kernels.pinned_memory import pinned_copy
 from contig.kernels.placement import place
-from contig.kernels.segments import Segments, concatenated_ranges
+from contig.kernels.segments import Segments, concatenated_ranges, node_ranges
 from contig.options import check_count
 
 Choice = Literal["recent", "uniform"]
@@ -48,6 +49,7 @@ class History:
     segments: Segments
     num_nodes: int
     on_host: bool = False  # stored in host memory although the device is a GPU
+    mapped: bool = False  # from the files of an index
     _evidence: dict[EvidenceSpec, Evidence] = field(default_factory=dict, repr=False)
 
     # -- construction ----------------------------------------------------------------------------
@@ -83,7 +85,8 @@ class History:
         if len(arrays["start"]) != stream.num_nodes:
             raise DataError(f"{folder}: the index is of {len(arrays['start']):,} nodes. {index_folder.CURE}")
         segments = Segments(**arrays, used=len(arrays["entry_event"]), longest=int(arrays["length"].max()))
-        return cls(EventColumns(array("src"), array("dst"), array("t"), rows), segments, stream.num_nodes)
+        events = EventColumns(array("src"), array("dst"), array("t"), rows)
+        return cls(events, segments, stream.num_nodes, mapped=device.type == "cpu")
 
     @classmethod
     def empty(
@@ -109,9 +112,27 @@ class History:
         return cls(events, segments, num_nodes)
 
     def only(self, chosen: Array) -> History:
-        """Return the history of these events alone (ascending positions), over the same columns."""
-        events = torch.from_numpy(checked_positions(chosen, self.num_events)).to(self.device)
-        return self._index(self.events, events, self.num_nodes)
+        """Return the history of these events alone (ascending positions), over the same columns.
+
+        The first events of a mapped history share its entries: nothing is copied.
+        """
+        positions = checked_positions(chosen, self.num_events)
+        if self.mapped and len(positions) and positions[-1] == len(positions) - 1:
+            return self._first_events(len(positions))
+        return self._index(self.events, torch.from_numpy(positions).to(self.device), self.num_nodes)
+
+    def _first_events(self, count: int) -> History:
+        """Return the history of the first events, over the entries of this one."""
+        ends = (self.events[name][:count].numpy() for name in ("src", "dst"))
+        length = torch.from_numpy(count_entries(*ends, self.num_nodes))
+        # without spare capacity: what is appended to one of the two must not overwrite entries of the other
+        segments = replace(
+            self.segments,
+            length=length,
+            capacity=length.clone(),
+            longest=int(length.max()) if len(length) else 0,
+        )
+        return replace(self, segments=segments, _evidence={})
 
     def pinned_copy(self, device: torch.device, events: EventColumns | None = None) -> History:
         """Return a copy in pinned host memory that the GPU ``device`` reads; it cannot be appended to.
@@ -194,9 +215,12 @@ class History:
 
     def event_indices(self) -> Tensor:
         """Return the positions of the indexed events in ascending order; ``only`` leaves some out."""
-        entries = concatenated_ranges(self.segments.start, self.segments.length)
-        indices: Tensor = torch.unique(self.segments.entry_event[entries])
-        return indices.long()
+        indexed = torch.zeros(self.num_events, dtype=torch.bool, device=self.device)
+        start, length = self.segments.start, self.segments.length
+        for first, last in node_ranges(length):
+            entries = concatenated_ranges(start[first:last], length[first:last])
+            indexed[self.segments.entry_event[entries].long()] = True
+        return indexed.nonzero().squeeze(1)
 
     def nbytes(self) -> int:
         """Return the size of the index, without the event columns."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from contig.errors import DataError
-from contig.kernels.segments import ENTRIES, SEGMENTS, concatenated_ranges
+from contig.kernels.segments import ENTRIES, SEGMENTS, concatenated_ranges, node_ranges
 
 CHUNK = 2**20  # entries checked at once, so that a mapped history need not fit into memory
 
@@ -107,15 +107,10 @@ def _wrong_entries(arrays: Mapping[str, Tensor]) -> Iterator[str]:
 
 def _entry_chunks(start: Tensor, length: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield owners and positions of entries, at most a chunk at a time but whole segments."""
-    ends = torch.cumsum(length, 0)
-    first = 0
-    while first < len(length):
-        done = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(torch.searchsorted(ends, done + CHUNK, right=True)))
+    for first, last in node_ranges(length, entries=CHUNK):
         part = slice(first, last)
         owner = torch.arange(first, last).repeat_interleave(length[part])
         yield owner, concatenated_ranges(start[part], length[part])
-        first = last
 
 
 def _overlapping_chunks(column: Tensor) -> Iterator[Tensor]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from contig.history.index import History
-from contig.kernels.segments import concatenated_ranges
+from contig.kernels.segments import Segments, concatenated_ranges, node_ranges
 
 PERCENTILES = 101  # 0, 1, ..., 100
 
@@ -34,27 +35,35 @@ class TimeScale:
     @classmethod
     def of(cls, history: History) -> TimeScale:
         """Measure the events of a history; for a model, those of training only."""
-        nodes, times = _entries(history)
-        if not len(times):
+        segments = history.segments
+        if not int(segments.length.sum()):
             return cls()
-        found = _positive(times.diff()[nodes[1:] == nodes[:-1]])
+        found = _intervals(segments)
         count = len(found)
         if not count:
             found = _positive(history.events["t"][history.event_indices()].diff())
         percentiles = _percentiles(found) if len(found) else cls().percentiles
-        return cls(percentiles, count, float(times.min()))
+        first = segments.entry_time[segments.start[segments.length > 0]].min()
+        return cls(percentiles, count, float(first))
 
     def percentile(self, percent: int) -> float:
         """Return the interval that ``percent`` of the intervals do not exceed, in the stream's unit."""
         return self.percentiles[percent]
 
 
-def _entries(history: History) -> tuple[Tensor, Tensor]:
-    """Return the node and the time of every entry, by node and then in time order."""
-    segments = history.segments
-    entries = concatenated_ranges(segments.start, segments.length)
-    nodes = torch.arange(len(segments.length), device=entries.device).repeat_interleave(segments.length)
-    return nodes, segments.entry_time[entries]
+def _intervals(segments: Segments) -> Tensor:
+    """Return the positive intervals between consecutive entries of each node."""
+    found, count = segments.entry_time.new_empty(int(segments.length.sum())), 0
+    for first, last in node_ranges(segments.length):
+        length = segments.length[first:last]
+        times = segments.entry_time[concatenated_ranges(segments.start[first:last], length)]
+        ends = torch.cumsum(length, 0)
+        same = torch.ones_like(times, dtype=torch.bool)  # whether an entry follows another of its node
+        same[ends[ends < len(times)]] = False
+        part = _positive(times.diff()[same[1:]])
+        found[count : count + len(part)] = part
+        count += len(part)
+    return found[:count]
 
 
 def _positive(intervals: Tensor) -> Tensor:
@@ -62,6 +71,10 @@ def _positive(intervals: Tensor) -> Tensor:
 
 
 def _percentiles(intervals: Tensor) -> tuple[float, ...]:
-    ascending = intervals.sort().values
-    place = torch.arange(PERCENTILES, device=ascending.device) * (len(ascending) - 1) // (PERCENTILES - 1)
-    return tuple(ascending[place].double().tolist())
+    places = np.arange(PERCENTILES) * (len(intervals) - 1) // (PERCENTILES - 1)
+    if intervals.is_cuda:
+        ascending = intervals.sort().values[torch.from_numpy(places).to(intervals.device)]
+    else:  # in place: a sorted copy and its indices would take three times the memory
+        intervals.numpy().partition(np.unique(places))
+        ascending = intervals[torch.from_numpy(places)]
+    return tuple(ascending.double().tolist())

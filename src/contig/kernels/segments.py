@@ -6,6 +6,7 @@ to the end of the pool and doubles its capacity, so that appending takes amortiz
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from torch import Tensor
 from contig.data.columns import Array
 
 ENTRIES = ("entry_event", "entry_node", "entry_time")  # [pool]
+ENTRIES_AT_ONCE = 1 << 22
 SEGMENTS = ("start", "length", "capacity")  # [nodes]
 
 
@@ -98,6 +100,16 @@ class Segments:
     def __getstate__(self) -> dict[str, Any]:
         # the views of a copy would not share memory with its tensors
         return {name: value for name, value in self.__dict__.items() if name != "as_numpy"}
+
+
+def node_ranges(length: Tensor, first: int = 0, entries: int = ENTRIES_AT_ONCE) -> Iterator[tuple[int, int]]:
+    """Divide the nodes from ``first`` on into ranges with at most this many entries, or of one node."""
+    ends = torch.cumsum(length, 0)
+    while first < len(length):
+        done = int(ends[first - 1]) if first else 0
+        last = max(first + 1, int(torch.searchsorted(ends, done + entries, right=True)))
+        yield first, last
+        first = last
 
 
 def concatenated_ranges(first: Tensor, counts: Tensor) -> Tensor:

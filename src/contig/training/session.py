@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -47,7 +46,7 @@ class Session:
         self.negatives = Negatives(
             data.stream,
             train=train if config.train.historical else None,
-            destinations=np.unique(data.stream.dst[train]),  # one that appears later must not be learned from
+            destinations=data.stream.destinations_of(train),  # later ones must not be learned from
             events=train,
             seed=config.train.seed,
             device=data.device,
