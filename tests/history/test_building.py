@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, DataError, DiskError
 from contig.history import History, building
 from contig.history.building import build, build_index
+from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
 from contig.kernels.dispatch import disabled
 
 pytest.importorskip("duckdb", reason="an index needs the extra index")
@@ -62,10 +64,16 @@ def test_index_equals_reading_the_files(tmp_path: Path, changes: dict[str, Any])
     assert found.fingerprint() == expected.fingerprint()
     assert found.ids.labels.tolist() == expected.ids.labels.tolist()
     ours, theirs = History.from_stream(found), History.from_stream(expected)
-    for name, array in theirs.segments.arrays().items():
-        assert torch.equal(array, getattr(ours.segments, name)), name
+    _check_equal(ours, theirs)
     assert ours.segments.longest == theirs.segments.longest
-    assert torch.equal(ours.events["features"], theirs.events["features"])
+
+
+def _check_equal(one: History, other: History) -> None:
+    """Both histories have the same columns and entries."""
+    expected, found = one.saved_arrays(), other.saved_arrays()
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        assert torch.equal(array, found[name]), name
 
 
 def test_reference_of_the_placement_agrees(tmp_path: Path) -> None:
@@ -73,9 +81,7 @@ def test_reference_of_the_placement_agrees(tmp_path: Path) -> None:
     with disabled():
         build([files], tmp_path / "index", ReadOptions(), SMALL)
         found = History.from_stream(contig.read_events(tmp_path / "index"))
-    expected = History.from_stream(contig.read_events(files))
-    for name, array in expected.segments.arrays().items():
-        assert torch.equal(array, getattr(found.segments, name)), name
+    _check_equal(found, History.from_stream(contig.read_events(files)))
 
 
 def test_columns_are_mapped_not_read(tmp_path: Path) -> None:
@@ -104,6 +110,45 @@ def test_appending_to_the_history_leaves_the_files_unchanged(tmp_path: Path) -> 
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_evidence_is_stored_with_the_index_and_grows(tmp_path: Path) -> None:
+    folder = build_index(write_files(tmp_path, (300, 211)), tmp_path / "index")
+    spec = EvidenceSpec((3.0, 20.0), nodes=True, steps=(1, 3))
+    streams = contig.read_events(tmp_path / "files"), contig.read_events(folder)
+    plain, mapped = (History.from_stream(stream) for stream in streams)
+    beginning = np.arange(int(np.searchsorted(streams[0].t, streams[0].t[200], side="right")))
+    first, started = plain.only(beginning), mapped.only(beginning)
+    for number in range(3):
+        _compare_evidence(plain, mapped, spec, end=200)
+        if not number:  # the beginning of the mapped history answers as its own history would
+            _compare_evidence(first, started, spec, end=int(streams[0].t[len(beginning) - 1]))
+            assert started.segments.entry_event.data_ptr() == mapped.segments.entry_event.data_ptr()
+            stored = {path: path.read_bytes() for path in folder.glob("evidence-*/*")}
+            assert len(stored) == 7
+        again = History.from_stream(contig.read_events(folder))
+        _compare_evidence(History.from_stream(streams[0]), again, spec, end=200)
+        rng = np.random.default_rng(number)  # more and more events, beyond the space that files leave
+        new = [torch.from_numpy(rng.integers(0, 25, 10 ** (number + 2))) for _ in range(2)]
+        t = torch.full((len(new[0]),), int(plain.events["t"][-1]) + 1)
+        for history in (plain, mapped):
+            history.append(*new, t, torch.ones(len(t), 3))
+    assert {path: path.read_bytes() for path in folder.glob("evidence-*/*")} == stored
+
+
+def _compare_evidence(one: History, other: History, spec: EvidenceSpec, end: int) -> None:
+    rng = np.random.default_rng(1)
+    src, dst, t = (torch.from_numpy(rng.integers(0, high, 400)) for high in (20, 20, end))
+    evidence = [history.evidence(spec) for history in (one, other)]
+    for keys in (meeting(src, dst), node(src), incoming(dst)):
+        expected, found = (part.events.features(keys, t, 2.0) for part in evidence)
+        assert torch.equal(expected, found)
+        assert found.any()
+    expected, found = (part.transitions.features(follows(src, dst, 3), t, 2.0) for part in evidence)
+    assert torch.equal(expected, found)
+    times = torch.full((20,), end)
+    ours, theirs = (history.before(torch.arange(20), times, 5) for history in (one, other))
+    assert torch.equal(ours.event, theirs.event)
+
+
 def test_full_disk_leaves_nothing_that_looks_whole_and_the_build_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,8 +175,7 @@ def test_full_disk_leaves_nothing_that_looks_whole_and_the_build_resumes(
     assert sorted(path.suffix for path in folder.iterdir()) == [".json"] + [".npy"] * 12
     expected = contig.read_events(files)
     assert expected.equals(contig.read_events(folder))
-    entries = History.from_stream(contig.read_events(folder)).segments
-    assert torch.equal(entries.entry_event, History.from_stream(expected).segments.entry_event)
+    _check_equal(History.from_stream(contig.read_events(folder)), History.from_stream(expected))
 
 
 def test_resuming_sorts_only_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,14 +250,14 @@ def test_damage_and_wrong_options_are_refused(tmp_path: Path) -> None:
 def test_runs_train_on_an_index_as_on_files_and_survive_it(tmp_path: Path) -> None:
     files = write_files(tmp_path, (300, 200))
     folder = build_index(files, tmp_path / "index")
-    settings = {"epochs": 1, "batch_size": 50, "show": False, "dim": 8}
+    settings = {"epochs": 1, "batch_size": 50, "show": False}
     runs = [
-        contig.fit(source, "contig", out=tmp_path / f"run{number}", **settings)
+        contig.fit(source, "contig-pair", out=tmp_path / f"run{number}", **settings)
         for number, source in enumerate((files, folder))
     ]
     assert runs[0].metrics.transductive.ap == runs[1].metrics.transductive.ap
     assert (tmp_path / "run1/stream/src.npy").samefile(folder / "src.npy")  # not a copy
-    for path in folder.iterdir():
-        path.unlink()
+    assert not list((tmp_path / "run1").rglob("evidence-*"))  # those of the index are used
+    shutil.rmtree(folder)
     opened = contig.Run.open(tmp_path / "run1")
-    assert np.array_equal(opened.embed([7, 9]), runs[0].embed([7, 9]))
+    assert np.array_equal(opened.score([7, 9], [11, 7]).score, runs[0].score([7, 9], [11, 7]).score)

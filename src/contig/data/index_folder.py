@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from contig.schema import Record, decode, encode, read_versioned
 HEAD = "index.json"
 BUILDING = "building"  # the folder of the files that are not complete yet
 SCHEMA = 1
-ENTRIES = ("entry_event", "entry_node", "entry_time", "start", "length", "capacity")  # of the history
 CURE = "Build the index again with 'contig index'."
 
 
@@ -54,6 +53,7 @@ class IndexHead(Record):
     nodes: int
     files: dict[str, IndexedFile]
     request: str = ""  # what was indexed, and how
+    home: str = ""  # the index that the files are linked from; what is derived from them is stored there
 
 
 def is_index(folder: Path) -> bool:
@@ -112,10 +112,10 @@ def open_index(folder: Path) -> EventStream:
     return EventStream(ids=ids, origin=head.origin, **columns)
 
 
-def map_array(folder: Path, name: str, mode: Literal["r", "c"] = "r") -> Array:
-    """Map an array of an index; ``mode`` is ``r``, or ``c``: what is written stays in this process."""
+def map_array(folder: Path, name: str) -> Array:
+    """Map an array of an index, to be read only."""
     try:
-        array: Array = np.lib.format.open_memmap(folder / f"{name}.npy", mode=mode)
+        array: Array = np.lib.format.open_memmap(folder / f"{name}.npy", mode="r")
     except Exception as error:  # numpy raises whatever its parser of a damaged header raises
         raise DataError(f"{folder / name}.npy cannot be opened ({error}). {CURE}") from error
     return array
@@ -159,7 +159,7 @@ def link_index(stream: EventStream, folder: Path, target: Path) -> None:
             with replacing(target / f"{name}.npy") as part, part.open("wb") as file:
                 np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
             kept[f"{name}.npy"] = IndexedFile.of(target / f"{name}.npy")
-    write_head(target, replace(head, files=kept))
+    write_head(target, replace(head, files=kept, home=head.home or str(folder.resolve())))
 
 
 def unlink_index(folder: Path) -> None:
@@ -168,6 +168,8 @@ def unlink_index(folder: Path) -> None:
     (folder / HEAD).unlink()
     for name in files:
         (folder / name).unlink(missing_ok=True)
+    for evidence in folder.glob("evidence-*"):
+        shutil.rmtree(evidence, ignore_errors=True)
 
 
 def _link(source: Path, target: Path) -> None:

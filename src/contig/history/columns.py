@@ -13,11 +13,13 @@ class EventColumns:
     and ``happened`` has its own time.
     """
 
-    def __init__(self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None) -> None:
+    def __init__(
+        self, src: Tensor, dst: Tensor, t: Tensor, features: Tensor | None, *, count: int | None = None
+    ) -> None:
         self.columns: dict[str, Tensor] = {"src": src, "dst": dst, "t": t}
         if features is not None:
             self.columns["features"] = features
-        self.count = len(t)
+        self.count = len(t) if count is None else count  # columns may be longer, so that growing is cheap
 
     def __getitem__(self, name: str) -> Tensor:
         return self.columns[name][: self.count]
@@ -36,7 +38,7 @@ class EventColumns:
         """Add rows to every column, in amortized O(1) each; ``happened`` only where it differs from ``t``."""
         added = len(rows["t"])
         if "happened" in rows and "happened" not in self.columns:
-            self.columns["happened"] = self.columns["t"].clone()
+            self.columns["happened"] = self["t"].clone()
         rows.setdefault("happened", rows["t"])
         for name, column in self.columns.items():
             if self.count + added > len(column):

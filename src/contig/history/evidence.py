@@ -9,13 +9,16 @@ Three things are counted, exactly:
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from enum import IntEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from contig.errors import ConfigError, DataError
+from contig.history.stored_evidence import EVENTS_AT_ONCE, Parts, evidence_folder, stored
 from contig.kernels.keyed_events import KeyedEvents
 from contig.kernels.lookup import partners_back
 
@@ -55,6 +58,10 @@ class Evidence:
     def __init__(self, history: History, spec: EvidenceSpec) -> None:
         _check(history, spec)
         self.spec = spec
+        folder = None if history.folder is None else evidence_folder(history.folder, spec)
+        if folder is not None:
+            self.events, self.transitions = _stored(history, spec, folder)
+            return
         at = history.event_indices()
         self.events = _indexed(event_keys(history, at, spec), spec.decay_times, history)
         self.transitions = _indexed(_transition_keys(history, at, spec), (), history)
@@ -119,6 +126,22 @@ def _transition_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[
         columns.append(torch.where(p >= 0, follows(p, dst, step), -1))
         columns.append(torch.where((q >= 0) & (src != dst), follows(q, src, step), -1))
     return _flattened(columns, t)
+
+
+def _stored(history: History, spec: EvidenceSpec, folder: Path) -> list[KeyedEvents]:
+    """Open the evidence that is stored with an index."""
+
+    def parts(keys: Callable[[History, Tensor, EvidenceSpec], tuple[Tensor, Tensor]]) -> Parts:
+        def make() -> Iterator[tuple[Tensor, Tensor]]:
+            for first in range(0, history.num_events, EVENTS_AT_ONCE):
+                yield keys(
+                    history, torch.arange(first, min(first + EVENTS_AT_ONCE, history.num_events)), spec
+                )
+
+        return make
+
+    counted = {"events": (parts(event_keys), spec.decay_times), "transitions": (parts(_transition_keys), ())}
+    return stored(folder, counted, history.events.happened.dtype)
 
 
 def _flattened(columns: list[Tensor], t: Tensor) -> tuple[Tensor, Tensor]:

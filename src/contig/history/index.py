@@ -17,6 +17,7 @@ from torch import Tensor
 from contig.data import index_folder
 from contig.data.columns import Array
 from contig.data.events import EventStream, check_stream
+from contig.data.mapped_arrays import map_growing, map_private
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import as_path
 from contig.history import storage
@@ -29,7 +30,7 @@ from contig.history.late import insert_event
 from contig.kernels.lookup import Neighbors, count_before, latest_before, sample_before
 from contig.kernels.pinned_memory import pinned_copy
 from contig.kernels.placement import place
-from contig.kernels.segments import Segments, concatenated_ranges, node_ranges
+from contig.kernels.segments import ENTRIES, SEGMENTS, Segments, concatenated_ranges, node_ranges
 from contig.options import check_count
 
 Choice = Literal["recent", "uniform"]
@@ -49,7 +50,8 @@ class History:
     segments: Segments
     num_nodes: int
     on_host: bool = False  # stored in host memory although the device is a GPU
-    mapped: bool = False  # from the files of an index
+    folder: Path | None = None  # of the index that it is mapped from
+    whole: History | None = field(default=None, repr=False)  # the mapped history that this one begins
     _evidence: dict[EvidenceSpec, Evidence] = field(default_factory=dict, repr=False)
 
     # -- construction ----------------------------------------------------------------------------
@@ -64,29 +66,41 @@ class History:
             return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
 
         if (folder := index_folder.folder_of(stream)) is not None:
-            return cls._mapped(stream, folder, torch.device(device))
+            return cls._mapped(stream, folder)._to(torch.device(device))
         features = None if stream.edge_features is None else column(stream.edge_features)
         events = EventColumns(column(stream.src), column(stream.dst), column(stream.t), features)
         return cls._index(events, torch.arange(len(stream), device=device), stream.num_nodes)
 
     @classmethod
-    def _mapped(cls, stream: EventStream, folder: Path, device: torch.device) -> History:
-        """Open the history of an index; on a GPU it is copied there."""
+    def _mapped(cls, stream: EventStream, folder: Path) -> History:
+        """Map the history of an index, with space for the events that are appended."""
 
         def array(name: str) -> Tensor:
-            return torch.from_numpy(np.asarray(index_folder.map_array(folder, name, "c"))).to(device)
+            path = folder / f"{name}.npy"
+            return torch.from_numpy(np.asarray(map_private(path) if name in SEGMENTS else map_growing(path)))
 
         features = stream.edge_features
         if features is None or index_folder.is_mapped(stream, "edge_features"):
             rows = None if features is None else array("edge_features")
         else:
-            rows = torch.from_numpy(np.require(features, requirements=["C", "W"])).to(device)
-        arrays = {name: array(name) for name in index_folder.ENTRIES}
+            rows = torch.from_numpy(np.require(features, requirements=["C", "W"]))
+        arrays = {name: array(name) for name in (*ENTRIES, *SEGMENTS)}
         if len(arrays["start"]) != stream.num_nodes:
             raise DataError(f"{folder}: the index is of {len(arrays['start']):,} nodes. {index_folder.CURE}")
-        segments = Segments(**arrays, used=len(arrays["entry_event"]), longest=int(arrays["length"].max()))
-        events = EventColumns(array("src"), array("dst"), array("t"), rows)
-        return cls(events, segments, stream.num_nodes, mapped=device.type == "cpu")
+        length = arrays["length"]
+        segments = Segments(**arrays, used=int(length.sum()), longest=int(length.max()))
+        events = EventColumns(array("src"), array("dst"), array("t"), rows, count=len(stream))
+        return cls(events, segments, stream.num_nodes, folder=folder)
+
+    def _to(self, device: torch.device) -> History:
+        """Return the history itself on the CPU, a copy of what is in use on a GPU."""
+        if device.type == "cpu":
+            return self
+        columns = {name: self.events[name].to(device) for name in self.events.columns}
+        arrays = {name: one.to(device) for name, one in self.segments.trimmed(self.num_nodes).items()}
+        events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
+        segments = Segments(**arrays, used=self.segments.used, longest=self.segments.longest)
+        return History(events, segments, self.num_nodes)
 
     @classmethod
     def empty(
@@ -117,14 +131,14 @@ class History:
         The first events of a mapped history share its entries: nothing is copied.
         """
         positions = checked_positions(chosen, self.num_events)
-        if self.mapped and len(positions) and positions[-1] == len(positions) - 1:
+        if self.folder is not None and len(positions) and positions[-1] == len(positions) - 1:
             return self._first_events(len(positions))
         return self._index(self.events, torch.from_numpy(positions).to(self.device), self.num_nodes)
 
     def _first_events(self, count: int) -> History:
         """Return the history of the first events, over the entries of this one."""
-        ends = (self.events[name][:count].numpy() for name in ("src", "dst"))
-        length = torch.from_numpy(count_entries(*ends, self.num_nodes))
+        src, dst = (self.events[name][:count].numpy() for name in ("src", "dst"))
+        length = torch.from_numpy(count_entries(src, dst, self.num_nodes))
         # without spare capacity: what is appended to one of the two must not overwrite entries of the other
         segments = replace(
             self.segments,
@@ -132,7 +146,7 @@ class History:
             capacity=length.clone(),
             longest=int(length.max()) if len(length) else 0,
         )
-        return replace(self, segments=segments, _evidence={})
+        return replace(self, segments=segments, folder=None, whole=self, _evidence={})
 
     def pinned_copy(self, device: torch.device, events: EventColumns | None = None) -> History:
         """Return a copy in pinned host memory that the GPU ``device`` reads; it cannot be appended to.
@@ -140,7 +154,7 @@ class History:
         ``events`` are columns that are pinned already, to be shared with another history.
         """
         segments = Segments(
-            **{name: pinned_copy(array, device) for name, array in self.segments.arrays().items()},
+            **{name: pinned_copy(one, device) for name, one in self.segments.trimmed(self.num_nodes).items()},
             used=self.segments.used,
             longest=self.segments.longest,
         )
@@ -207,8 +221,11 @@ class History:
     def evidence(self, spec: EvidenceSpec) -> Evidence:
         """Return counts of meetings, nodes and transitions before any time.
 
-        They are built at the first call and follow the history when it grows.
+        They are built at the first call and follow the history when it grows. The beginning of a mapped
+        history uses the counts of the whole: up to its end the two are equal.
         """
+        if self.whole is not None:
+            return self.whole.evidence(spec)
         if spec not in self._evidence:
             self._evidence[spec] = Evidence(self, spec)
         return self._evidence[spec]
@@ -251,6 +268,7 @@ class History:
         rows = check_appended(self.events, src, dst, t, features)
         if not len(t):
             return
+        self.whole = None
         in_order = torch.ones_like(t, dtype=torch.bool) if late is None else ~late
         if happened is not None:
             rows["happened"] = happened.to(rows["t"].dtype)

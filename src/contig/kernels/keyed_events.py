@@ -11,8 +11,8 @@ capacity, and a table that is two thirds full doubles, so appending takes amorti
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -21,6 +21,8 @@ from contig.data.columns import Array
 from contig.kernels.dispatch import backend
 from contig.kernels.pinned_memory import pinned_copy
 from contig.kernels.segments import concatenated_ranges
+
+Zeros = Callable[[str, tuple[int, ...], torch.dtype], Tensor]
 
 EMPTY = -1  # the key of a free slot
 LENGTH_BITS = 28  # of a packed segment; the rest is its start
@@ -44,6 +46,9 @@ class KeyedEvents:
     decay_times: Tensor  # [decay times] float64
     num_keys: int = 0
     used: int = 0  # length of the part of the pool that is divided into segments
+    zeros: Zeros | None = field(
+        default=None, init=False
+    )  # creates larger arrays, if not memory of the same device
 
     @classmethod
     def empty(cls, decay_times: Sequence[float], time_dtype: torch.dtype) -> KeyedEvents:
@@ -62,6 +67,33 @@ class KeyedEvents:
         keyed = cls.empty(decay_times, times.dtype)
         keyed._allocate(keys)
         keyed._write(keys, times)
+        return keyed
+
+    @classmethod
+    def of_parts(
+        cls,
+        parts: Callable[[], Iterable[tuple[Tensor, Tensor]]],
+        decay_times: Sequence[float],
+        time_dtype: torch.dtype,
+        zeros: Zeros,
+    ) -> KeyedEvents:
+        """Index keys and times as ``of`` does, a part at a time; ``parts`` is called twice.
+
+        ``zeros`` creates the arrays, by name, shape and type.
+        """
+        if backend(torch.device("cpu")) != "numba":
+            keys, times = (torch.cat(columns) for columns in zip(*parts(), strict=True))
+            return cls.of(keys, times, decay_times)
+        from contig.kernels.cpu import keyed_events as loops
+
+        keyed = cls.empty(decay_times, time_dtype)
+        keyed.zeros = zeros
+        for keys, _ in parts():
+            loops.count(keyed, keys)
+        loops.assign(keyed)
+        for keys, times in parts():
+            loops.write(keyed, keys, times)
+        keyed.zeros = None
         return keyed
 
     @property
@@ -258,10 +290,15 @@ class KeyedEvents:
             slots *= 2
         if slots == len(self.table):
             return
-        old = self.table[self.table[:, 0] != EMPTY]
-        self.table = self.table.new_zeros((slots, 2))
+        old, self.table = self.table, self._new("table", self.table, (slots, 2))
         self.table[:, 0] = EMPTY
-        self._place_keys(old[:, 0], old[:, 1])
+        if backend(self.device) == "numba":
+            from contig.kernels.cpu import keyed_events as loops
+
+            loops.move(old, self.table)
+            return
+        held = old[old[:, 0] != EMPTY]
+        self._place_keys(held[:, 0], held[:, 1])
 
     def _make_room(self, keys: Tensor, added: Tensor) -> None:
         """Move every segment that would overflow to the end of the pool."""
@@ -287,9 +324,13 @@ class KeyedEvents:
             return
         for name in ("entry_time", "entry_decayed"):
             old = getattr(self, name)
-            new = old.new_zeros((max(entries, 2 * held), *old.shape[1:]))
+            new = self._new(name, old, (max(entries, 2 * held), *old.shape[1:]))
             new[:held] = old
             setattr(self, name, new)
+
+    def _new(self, name: str, old: Tensor, shape: tuple[int, ...]) -> Tensor:
+        """Create an array of zeros in place of another one."""
+        return old.new_zeros(shape) if self.zeros is None else self.zeros(name, shape, old.dtype)
 
     def as_numpy(self) -> tuple[Array, ...]:
         """Return all arrays as numpy views."""

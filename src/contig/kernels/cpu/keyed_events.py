@@ -45,12 +45,27 @@ def append(keyed: KeyedEvents, keys: Tensor, times: Tensor) -> None:
 
 def allocate(keyed: KeyedEvents, keys: Tensor) -> None:
     """Compute ``KeyedEvents._allocate``."""
+    count(keyed, keys)
+    assign(keyed)
+
+
+def count(keyed: KeyedEvents, keys: Tensor) -> None:
+    """Count keys in the table, in place of the lengths of their segments."""
     rows, done = keys.contiguous().numpy(), 0
     while done < len(rows):
         done, keyed.num_keys = _count(keyed.table.numpy(), rows, done, keyed.num_keys)
         keyed._reserve_slots(keyed.num_keys + int(done < len(rows)))
+
+
+def assign(keyed: KeyedEvents) -> None:
+    """Give every key that was counted a segment."""
     keyed.used = int(_assign(keyed.table.numpy()))
     keyed._reserve(keyed.used)
+
+
+def move(old: Tensor, new: Tensor) -> None:
+    """Write the keys of a table into a larger one that is empty."""
+    _move(old.numpy(), new.numpy())
 
 
 def write(keyed: KeyedEvents, keys: Tensor, times: Tensor) -> None:
@@ -122,6 +137,15 @@ def _count(table: Array, keys: Array, first: int, num_keys: int) -> tuple[int, i
                 num_keys += 1
             table[slot, 1] += 1
     return len(keys), num_keys
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _move(old: Array, new: Array) -> None:
+    for i in range(len(old)):
+        if old[i, 0] != EMPTY:
+            slot = _slot(new, old[i, 0])
+            new[slot, 0] = old[i, 0]
+            new[slot, 1] = old[i, 1]
 
 
 @_compile  # type: ignore[untyped-decorator]

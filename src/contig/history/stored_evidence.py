@@ -1,0 +1,110 @@
+"""Evidence about the events of an index, in files next to it: built once, in bounded memory, then mapped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contig.caches import is_writable
+from contig.data.index_folder import read_head
+from contig.data.mapped_arrays import create_array, map_growing, map_private
+from contig.errors import DataError
+from contig.files import write_json
+from contig.kernels.keyed_events import KeyedEvents
+
+log = logging.getLogger("contig")
+
+HEAD = "evidence.json"
+EVENTS_AT_ONCE = 1 << 18
+Parts = Callable[[], Iterator[tuple[Tensor, Tensor]]]  # keys and times, in stream order
+
+
+def evidence_folder(index: Path, spec: object) -> Path | None:
+    """Return where the evidence of an index is stored, or would be; None if nothing can be written there."""
+    head = read_head(index)
+    home = Path(head.home) if head.home and Path(head.home).is_dir() else index
+    events = [head.files[f"{name}.npy"].sha256 for name in ("src", "dst", "t")]
+    digest = hashlib.sha256(json.dumps([repr(spec), events]).encode()).hexdigest()[:16]
+    folder = home / f"evidence-{digest}"
+    return folder if folder.is_dir() or is_writable(home) else None
+
+
+def stored(
+    folder: Path, parts: dict[str, tuple[Parts, tuple[float, ...]]], time: torch.dtype
+) -> list[KeyedEvents]:
+    """Map the structures of a folder, which are built first where they are not there yet."""
+    if not (folder / HEAD).is_file():
+        _build(folder, parts, time)
+    try:
+        head = json.loads((folder / HEAD).read_text("utf-8"))
+        return [_mapped(folder, name, head[name]) for name in parts]
+    except (OSError, ValueError, KeyError) as error:
+        raise DataError(f"{folder} is damaged ({error}); remove it, and it is built again.") from error
+
+
+def _build(folder: Path, parts: dict[str, tuple[Parts, tuple[float, ...]]], time: torch.dtype) -> None:
+    """Build everything in a folder of its own, which then gets its name."""
+    log.info(f"counting the events of pairs, once for this index, in {folder}")
+    work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".evidence-"))
+    try:
+        head: dict[str, Any] = {}
+        for name, (make, decay_times) in parts.items():
+            files = _Files(work, name)
+            keyed = KeyedEvents.of_parts(make, decay_times, time, files.zeros)
+            files.finish(keyed)
+            head[name] = {"keys": keyed.num_keys, "used": keyed.used, "decay_times": list(decay_times)}
+        write_json(work / HEAD, head, durable=True)
+        if not (folder / HEAD).is_file():  # else another process was faster
+            shutil.rmtree(folder, ignore_errors=True)
+            work.chmod(0o755)
+            work.rename(folder)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+class _Files:
+    """The arrays of one structure while it is built."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.folder, self.name, self.paths = folder, name, dict[str, Path]()
+
+    def zeros(self, array: str, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Create an array in a file; one that was created before under this name may still be read."""
+        path = self.folder / f"{self.name}.{array}.{len(shape)}x{shape[0]}.npy"
+        kind = torch.empty(0, dtype=dtype).numpy().dtype
+        made = create_array(path, shape, kind)
+        if array in self.paths:
+            self.paths[array].unlink()
+        self.paths[array] = path
+        return torch.from_numpy(np.asarray(made))
+
+    def finish(self, keyed: KeyedEvents) -> None:
+        """Give every array its final file."""
+        for array in ("table", "entry_time", "entry_decayed"):
+            target = self.folder / f"{self.name}.{array}.npy"
+            if array in self.paths:
+                self.paths[array].rename(target)
+            else:  # so small that it was never enlarged
+                np.save(target, getattr(keyed, array).numpy())
+
+
+def _mapped(folder: Path, name: str, head: dict[str, Any]) -> KeyedEvents:
+    table, time, decayed = (folder / f"{name}.{one}.npy" for one in ("table", "entry_time", "entry_decayed"))
+    return KeyedEvents(
+        table=torch.from_numpy(np.asarray(map_private(table))),
+        entry_time=torch.from_numpy(np.asarray(map_growing(time))),
+        entry_decayed=torch.from_numpy(np.asarray(map_growing(decayed))),
+        decay_times=torch.tensor(head["decay_times"], dtype=torch.float64),
+        num_keys=head["keys"],
+        used=head["used"],
+    )
