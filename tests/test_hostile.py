@@ -27,12 +27,12 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> Reference:
     [
         ("damaged_run", 40, []),
         ("damaged_history", 10, []),
-        ("killed", 4, [SECONDS]),
-        ("killed_update", 6, [hostile.UPDATE_SECONDS]),
-        ("two_at_once", 2, []),
+        ("killed", 3, [SECONDS]),
+        ("killed_update", 4, [hostile.UPDATE_SECONDS]),
+        ("two_at_once", 1, []),
         ("two_resumes", 1, [SECONDS]),
-        ("small_files", 3, []),
-        ("full_disk", 2, []),
+        ("small_files", 2, []),
+        ("full_disk", 1, []),
         ("read_only", 1, []),
     ],
 )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from support.extras import needs
 
 from contig.benchmarks.bench import Bench
 from contig.benchmarks.peers import PeerEvents, PeerTGN
 from contig.errors import ConfigError
 
-pytest.importorskip("torch_geometric")
+pytestmark = needs("torch_geometric")
 
 
 def test_the_peer_learns_from_the_same_batches(bench: Bench) -> None:

@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.commands import Answer
+from support.extras import needs
 
 from contig.cli.bench import _command
 from contig.runs.run import Run
 
-pytest.importorskip("torch_geometric")
-pytest.importorskip("torchdiffeq")
-pytest.importorskip("pandas")
+pytestmark = needs("torch_geometric", "torchdiffeq", "pandas")
 
 ONE_PROCESS = (  # the others start processes, or need a GPU
     "contig-step,tgn-step,contig-plain,tgn-plain,epoch,scoring,ranking,ranking-times,departures,read,index,"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from support.finished import finish
 from support.inline import run_inline
-from support.trained import TINY, identical_runs, tiny_stream
+from support.trained import TINY, fast_training, identical_runs, tiny_stream
 
 from contig.data.datasets import open_stream
 from contig.data.read_options import ReadOptions
@@ -183,38 +181,26 @@ def test_an_interrupt_ends_everything(tmp_path: Path, monkeypatch: pytest.Monkey
 # --- in a worker as alone ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # for the workers
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def test_a_job_gives_the_same_numbers_as_a_training_alone(one_thread: None, tmp_path: Path) -> None:
-    """Bit for bit, although other models were trained in the same process before."""
+def test_a_job_gives_the_same_numbers_as_a_training_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bit for bit, and so do evaluations that follow it in the same process."""
     stream = tiny_stream(edge_features=3)
     rows = zip(stream.src, stream.dst, stream.t, *stream.edge_features.T, strict=True)
     path = tmp_path / "tiny.csv"
     path.write_text("src,dst,t,f1,f2,f3\n" + "".join(f"{','.join(map(str, row))}\n" for row in rows))
-    reading = ReadOptions(bipartite=True)
     settings = {**TINY, "epochs": 2, "dropout": 0.3}
-    base = Recipe(str(path), "contig", settings, reading=reading)
-    others = (
-        replace(base, model="tgn"),
-        replace(
-            base,
-            model="ctdne",
-            settings={"dim": 6, "epochs": 1, "walks": 1, "length": 5, "passes": 1, "holdout": "paper"},
-        ),
-    )
-    jobs = plan([*others, base], 1, tmp_path / "runs")
-    evaluations = [Evaluation(jobs[-1], "recommend", {"candidates": 5}), Evaluation(jobs[-1], "link")]
-    assert run_jobs([[jobs[0]], [jobs[1]], [jobs[2], *evaluations]], device="cpu") == []
-    alone = fit(path, "contig", out=tmp_path / "alone", device="cpu", show=False, bipartite=True, **settings)
-    assert identical_runs(jobs[2].folder, tmp_path / "alone")
+    recipe = Recipe(str(path), "contig", settings, reading=ReadOptions(bipartite=True))
+    [job] = plan([recipe], 1, tmp_path / "runs")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # for the worker
+    evaluations = [Evaluation(job, "recommend", {"candidates": 5}), Evaluation(job, "link")]
+    assert run_jobs([[job, *evaluations]], device="cpu") == []
+    with fast_training():
+        alone = fit(
+            path, out=tmp_path / "alone", model="contig", device="cpu", show=False, bipartite=True, **settings
+        )
+    assert identical_runs(job.folder, tmp_path / "alone")
     opened = Run.open(tmp_path / "alone", "cpu")
     for one in evaluations:
         assert read_evaluation(one.file) == opened.evaluate(one.task, show=False, **one.options)
-    assert alone.metrics.facts.hardware == Run.open(jobs[0].folder, "cpu").metrics.facts.hardware
+    assert alone.metrics.facts.hardware == Run.open(job.folder, "cpu").metrics.facts.hardware

@@ -13,9 +13,10 @@ from contig.history import History
 from contig.models import Model, NodeState, contract
 
 EVENTS, NODES = 40, 9
+Observed = tuple[Model, NodeState, History]
 
 
-def observed(name: str) -> tuple[Model, NodeState, History]:
+def observed(name: str) -> Observed:
     """A model that has observed the first part of a stream, and the history of all of it."""
     stream = random_stream(4, events=EVENTS, num_nodes=NODES)
     model = case(name, shape_of(stream))
@@ -41,26 +42,38 @@ def one_by_one(
     )
 
 
-def ranked(name: str, own_candidates: bool, own_times: bool) -> tuple[Tensor, Tensor]:
-    """Return what ``rank`` gives, and what single calls of ``link`` give."""
-    model, state, history = observed(name)
+@torch.no_grad()
+def ranked(graph: Observed, own_candidates: bool, own_times: bool) -> Tensor:
+    """Return the scores of ``rank``."""
+    model, state, history = graph
     src, candidates, times = queries(history)
-    table = candidates.expand(len(src), -1)
-    if own_candidates:
-        table = torch.stack([candidates.roll(i)[:6] for i in range(len(src))])
-    as_of = times[0]
-    when = times if own_times else times[2]
-    with torch.no_grad():
-        found = model.rank(state, history, src, table if own_candidates else candidates, when, as_of)
-        single = model.link if name in COUPLED else lambda *x: one_by_one(model, *x)
-        return found, single(state, history, src, table, when.expand(len(src)), as_of)
+    dst = own_lists(candidates, len(src)) if own_candidates else candidates
+    return model.rank(state, history, src, dst, times if own_times else times[2], times[0])
+
+
+@torch.no_grad()
+def linked(graph: Observed, own_candidates: bool, own_times: bool, together: bool) -> Tensor:
+    """Return the same scores by calls of ``link``: a single one, or one per pair."""
+    model, state, history = graph
+    src, candidates, times = queries(history)
+    dst = own_lists(candidates, len(src)) if own_candidates else candidates.expand(len(src), -1)
+    when = (times if own_times else times[2]).expand(len(src))
+    if together:
+        return model.link(state, history, src, dst, when, times[0])
+    return one_by_one(model, state, history, src, dst, when, times[0])
+
+
+def own_lists(candidates: Tensor, sources: int) -> Tensor:
+    return torch.stack([candidates.roll(i)[:6] for i in range(sources)])
 
 
 @pytest.mark.parametrize("own_times", [True, False])
 @pytest.mark.parametrize("own_candidates", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_ranking_is_scoring_each_pair(name: str, own_candidates: bool, own_times: bool) -> None:
-    found, expected = ranked(name, own_candidates, own_times)
+    graph = observed(name)
+    found = ranked(graph, own_candidates, own_times)
+    expected = linked(graph, own_candidates, own_times, together=name in COUPLED)
     assert found.shape == expected.shape == (5, 6 if own_candidates else 7)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     assert len(found.unique()) > 1
@@ -70,11 +83,12 @@ def test_ranking_is_scoring_each_pair(name: str, own_candidates: bool, own_times
 @pytest.mark.parametrize("name", [n for n in CASES if n not in COUPLED])
 def test_parts_change_nothing(name: str, own_times: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two rows at a time with a smaller rest, and less than one row."""
-    whole, _ = ranked(name, own_candidates=False, own_times=own_times)
+    graph = observed(name)
+    whole = ranked(graph, own_candidates=False, own_times=own_times)
     for pairs in (15, 3):
         monkeypatch.setattr(contract, "pairs_per_call", lambda device, pairs=pairs: pairs)
-        monkeypatch.setattr(type(case(name, shape_of(random_stream(4)))), "embedded_at_once", pairs)
-        parts, _ = ranked(name, own_candidates=False, own_times=own_times)
+        monkeypatch.setattr(type(graph[0]), "embedded_at_once", pairs)
+        parts = ranked(graph, own_candidates=False, own_times=own_times)
         torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-5)
 
 

@@ -9,11 +9,12 @@ import pytest
 import torch
 from support.evaluation import context_of
 from support.labels import labeled, short_decoders
-from support.problems import CASES, COUPLED, case, embeds, random_stream, shape_of, with_events
+from support.problems import CASES, COUPLED, case, random_stream, shape_of, with_events
 from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.data.splits import Split, chronological_split
+from contig.models import model_class
 from contig.models.contract import EventBatch
 from contig.tasks import label_decoding
 from contig.tasks.context import EvaluationContext
@@ -30,9 +31,7 @@ __all__ = ["short_decoders"]  # a fixture
 
 
 STREAM = random_stream(1, events=30)
-
-
-EMBEDDING = [name for name in CASES if embeds(case(name, shape_of(STREAM)))]
+EMBEDDING = [name for name, tried in CASES.items() if model_class(tried.model).learns]
 
 
 def context(

@@ -46,7 +46,7 @@ def train(t: Any, case: str, out: Path) -> Run:
         stream.src, stream.dst, t, edge_features=stream.edge_features, bipartite=True, origin="tiny"
     )
     with fast_training():
-        return fit(data, model, out=out, show=False, device="cpu", epochs=2, **known, **settings)
+        return fit(data, model, out=out, show=False, device="cpu", epochs=1, **known, **settings)
 
 
 def seconds() -> Any:
@@ -63,18 +63,13 @@ def learned(run: Run) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("case", TIMED)
-def test_exact_rescalings_are_bit_identical(case: str, tmp_path: Path) -> None:
+def test_rescalings_are_bit_identical_or_differ_by_rounding(case: str, tmp_path: Path) -> None:
     expected = train(seconds(), case, tmp_path / "seconds")
     for name, rescaled in EXACT.items():
         found = train(rescaled(seconds()), case, tmp_path / name)
         assert without_costs(found.metrics.as_dict()) == without_costs(expected.metrics.as_dict()), name
         for weight, value in learned(expected).items():
             assert torch.equal(learned(found)[weight], value), (name, weight)
-
-
-@pytest.mark.parametrize("case", TIMED)
-def test_other_rescalings_differ_by_rounding(case: str, tmp_path: Path) -> None:
-    expected = train(seconds(), case, tmp_path / "seconds")
     for name, rescaled in INEXACT.items():
         found = train(rescaled(seconds()), case, tmp_path / name)
         assert found.metrics.epochs[-1].loss == pytest.approx(expected.metrics.epochs[-1].loss, rel=1e-4)
@@ -132,7 +127,7 @@ def test_a_path_through_a_long_silence_is_smooth(model: str, tmp_path: Path) -> 
     with fast_training():
         run = fit(stream, model, out=tmp_path / "run", epochs=3, show=False, device="cpu", **sizes)
     drawn = np.linspace(begin + DAY, begin + 14 * DAY, 300)
-    for node in (1, 5, 14):
+    for node in (1, 14):  # a source and a destination
         path = run.trajectory(node, drawn).embeddings
         size = np.linalg.norm(path, axis=1)[1:]
         assert np.max(np.linalg.norm(np.diff(path, axis=0), axis=1) / size) < 0.03
