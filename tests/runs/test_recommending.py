@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from math import exp
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from support.trained import TINY, text_id_stream
 from contig.data.events import EventStream
 from contig.errors import ConfigError
 from contig.models import NodeState
+from contig.runs.answers import Recommendation, RecommendationList, mean_overlap
 from contig.runs.recommending import best
 from contig.runs.run import Run
 from contig.streaming.walker import replay
@@ -155,3 +157,16 @@ def test_a_heuristic_recommends_by_its_score(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="no embeddings"):
         run.embed()
+
+
+def test_the_mean_overlap_counts_every_two_lists() -> None:
+    nodes = [[4, 1, 7], [7, 4], [], [9, 1, 4]]
+    lists = [
+        RecommendationList(
+            [Recommendation(node, 0.5, None) for node in one], node=0, at=3, last_event=2, cold_start=False
+        )
+        for one in nodes
+    ]
+    pairs = [len(set(a) & set(b)) for a, b in itertools.combinations(nodes, 2)]
+    assert mean_overlap(lists) == pytest.approx(sum(pairs) / len(pairs))
+    assert mean_overlap(lists[:1]) == 0.0

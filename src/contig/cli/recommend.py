@@ -94,6 +94,10 @@ def recommend(
     if out is not None:
         with outputs.writing(out, f"{len(lists):,} lists"):
             outputs.write_table(out, _list_table(lists))
+        if len(lists) > 1:
+            from contig.runs.answers import mean_overlap
+
+            console.notice(f"two lists have {mean_overlap(lists):.2f} of {k} nodes in common on average")
     elif json:
         rows = [one._asdict() for one in lists[0]]
         found = lists[0]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,6 +54,15 @@ class RecommendationList(list[Recommendation]):
     ) -> None:
         super().__init__(found)
         self.node, self.at, self.last_event, self.cold_start = node, at, last_event, cold_start
+
+
+def mean_overlap(lists: Sequence[RecommendationList]) -> float:
+    """Return how many nodes two of the lists have in common on average; 0 for a single list."""
+    if len(lists) < 2:
+        return 0.0
+    times = Counter(one.node for found in lists for one in found)
+    shared = sum(count * (count - 1) for count in times.values())
+    return shared / (len(lists) * (len(lists) - 1))
 
 
 class SimilarNode(NamedTuple):
