@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from contig.data.events import EventStream
-from contig.data.ids import TextIds, number_nodes
+from contig.data.ids import TextIds, distinct_ids, number_nodes
 from contig.errors import DataError
 
 SRC = ["ann", "cy", "bob", "ann", "dan", "eve", "bob"]
@@ -84,6 +85,19 @@ def test_dense_and_sparse_ids_are_numbered_alike(scale: int) -> None:
     assert stream.ids.labels.tolist() == labels.tolist()
     assert stream.src.tolist() == [labels.tolist().index(x) for x in src]
     assert stream.dst.tolist() == [labels.tolist().index(x) for x in dst]
+
+
+def test_a_few_ids_take_little_memory_however_far_apart_they_are() -> None:
+    column = np.array([999_999, 5, 999_999, 70_000])
+    distinct_ids(column)  # imports what it needs
+    tracemalloc.start()
+    try:
+        labels, codes = distinct_ids(column)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (labels, codes.tolist()) == ([5, 70_000, 999_999], [2, 0, 2, 1])
+    assert peak < 50_000
 
 
 @pytest.mark.parametrize("bipartite", [True, False])

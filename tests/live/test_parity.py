@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.live import HEAD, Offline, open_engine, rows
+import torch
+from support.live import HEAD, Offline, open_engine, rows, train_for_serving
 
 from contig.data.events import EventStream
 from contig.errors import UnknownNodeError
 
-CLOSE = {"rtol": 2e-6, "atol": 2e-6}
+CLOSE = {"rtol": 0, "atol": 1e-6}
 
 
 @pytest.mark.parametrize("as_of", ["event", "batch"])
@@ -34,6 +35,22 @@ def test_scores_of_single_events_are_those_of_offline_evaluation(
                 compared += 1
             engine.observe(sent)
     assert compared > 50
+
+
+def test_in_double_precision_scores_agree_to_its_last_digits(tiny: EventStream, tmp_path: Path) -> None:
+    """What single precision leaves is rounding: an engine computes other rows together."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        run = train_for_serving(tmp_path / "run", "contig")
+        offline = Offline(run, tiny)
+        with open_engine(tmp_path / "live", run) as engine:
+            for event in range(HEAD, HEAD + 65, 4):
+                sent = rows(tiny, [event])
+                found = engine.score(sent.src, sent.dst, tiny.t[event].item())
+                np.testing.assert_allclose(found.score[0], offline.score(event, "event"), rtol=0, atol=1e-14)
+                engine.observe(rows(tiny, slice(event, event + 4)))
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize("as_of", ["event", "batch"])

@@ -96,6 +96,14 @@ def test_ids_that_are_taken_back_are_unknown_again() -> None:
     assert index.add("d", dst=False) == 3
 
 
+def test_ids_are_found_on_their_side() -> None:
+    index = NodeIndex(NodeIds(np.array(["a", "b", "a"]), np.array([False, False, True])))
+    assert index.numbers_of(["b", "a", "c"], dst=False) == [1, 0, -1]
+    assert index.numbers_of(["b", "a"], dst=True) == [-1, 2]
+    plain = NodeIndex(NodeIds(np.array([7, 3])))
+    assert plain.numbers_of([3, 7, 1], dst=True) == plain.numbers_of([3, 7, 1], dst=False) == [1, 0, -1]
+
+
 def test_a_search_finds_sorted_and_new_ids() -> None:
     index = NodeIndex(NodeIds(np.arange(UNSORTED + 100)))
     assert index.by_prefix("41", 4, len(index)) == [41, 410, 4100, 4101]

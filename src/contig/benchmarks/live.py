@@ -13,9 +13,11 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from contig.benchmarks.bench import Bench, run_config
 from contig.benchmarks.measurement import Measurement
+from contig.benchmarks.random_reads import random_read
 from contig.data.clock import TimeSpan
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds
@@ -28,12 +30,14 @@ from contig.live.log import EventLog
 from contig.live.recovery import Restored
 from contig.models import Model
 from contig.runs.config import build_model
+from contig.streaming.batches import warm_up
 
 MODEL = "contig-pair"
 BATCH = 100  # events per call
 ARRIVING = 1000  # events per second while queries are timed
 READ_SECONDS = 10.0
 NODES = (10_000, 100_000, 1_000_000)
+MEMORY_CALLS = 10  # times the events of the service's measurement
 NARROW = 32  # width of states where there are many nodes: what is compared is the time
 WARM_UP = 5  # calls
 
@@ -45,6 +49,7 @@ def measure_live(bench: Bench) -> Iterator[Measurement]:
         client = Client(engine, bench.stream)
         yield _durable(bench, client)
         yield from _queries(bench, client)
+        yield _memory(bench, client)
     yield from _many_nodes(bench)
 
 
@@ -63,6 +68,11 @@ class Client:
         t = self._last + np.arange(1, events + 1)
         self._last = t[-1]
         self.engine.observe(Events(labels[self.stream.src[rows]], labels[self.stream.dst[rows]], t))
+
+    def send_calls(self, calls: int) -> None:
+        """Send several batches."""
+        for _ in range(calls):
+            self.send()
 
     @contextmanager
     def arriving(self) -> Iterator[None]:
@@ -96,6 +106,7 @@ def _served(model: Model, stream: EventStream, batch_size: int, *, observed: boo
         held.callback(log.close)
         log.open()
         graph = LiveGraph(model, History.from_stream(stream, model.device), batch_size, "event")
+        warm_up(model, graph.history)
         if observed:
             graph.catch_up()
         else:
@@ -114,14 +125,35 @@ def _served(model: Model, stream: EventStream, batch_size: int, *, observed: boo
 
 def _durable(bench: Bench, client: Client) -> Measurement:
     calls = max(1, 20 * bench.settings.repeats)
-    for _ in range(WARM_UP):
-        client.send()
-    before = _resident()
+    client.send_calls(WARM_UP)
     figures = [_seconds(client.send) / BATCH for _ in range(calls)]
-    grown = (_resident() - before) / (calls * BATCH)
-    note = f"{1 / np.mean(figures):,.0f} events/s on average, memory grew by {grown:,.0f} bytes/event"
+    note = f"{1 / np.mean(figures):,.0f} events/s on average"
     what = f"take in an event durably, {BATCH} per call, {MODEL}"
     return Measurement.alone("live", what, figures, note=note)
+
+
+def _memory(bench: Bench, client: Client) -> Measurement:
+    """Take in many events, and compare the growth of the process with that of the data it holds."""
+    graph, calls = client.engine._graph, MEMORY_CALLS * bench.settings.served // BATCH
+    resident, arrays = _resident(), _array_bytes(graph)
+    client.send_calls(calls)
+    events = calls * BATCH
+    grown, needed = (_resident() - resident) / events, (_array_bytes(graph) - arrays) / events
+    what = f"memory of an event, over {events:,} events, {MODEL}"
+    note = f"arrays of the history, the evidence and the states with their spare room: {needed:,.0f}"
+    return Measurement.alone("live", what, [grown], unit="bytes/event", note=note)
+
+
+def _array_bytes(graph: LiveGraph) -> int:
+    """Return the size of everything that grows with the events."""
+    history = graph.history
+    tensors = [*history.events.columns.values(), *graph.state.rows.values()]
+    evidence = sum(one.nbytes() for one in history._evidence.values())
+    return history.nbytes() + evidence + graph._recent.nbytes + sum(map(_bytes_of, tensors))
+
+
+def _bytes_of(tensor: Tensor) -> int:
+    return tensor.numel() * tensor.element_size()
 
 
 def _queries(bench: Bench, client: Client) -> Iterator[Measurement]:
@@ -156,10 +188,12 @@ def _many_nodes(bench: Bench) -> Iterator[Measurement]:
         model = build_model(config, stream).eval()
         with _served(model, stream, bench.settings.batch_size, observed=False) as engine:
             client = Client(engine, stream)
-            for _ in range(WARM_UP):
-                client.send()
-            figures = [_seconds(client.send) / BATCH for _ in range(20 * bench.settings.repeats)]
-        note = f"{1 / np.mean(figures):,.0f} events/s on average"
+            client.send_calls(WARM_UP)
+            calls = max(1, bench.settings.batch_size // BATCH)  # until the states observe a batch
+            repeats = range(20 * bench.settings.repeats)
+            figures = [_seconds(partial(client.send_calls, calls)) / calls / BATCH for _ in repeats]
+            held = _array_bytes(engine._graph)
+        note = f"a random read of its {held / 2**20:,.0f} MB: {1e9 * random_read(held):.0f} ns"
         what = f"take in an event durably among {stream.num_nodes:,} nodes"
         yield Measurement.alone("live", what, figures, note=note)
 

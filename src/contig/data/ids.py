@@ -213,7 +213,7 @@ def _number(src: Ints, dst: Ints, bipartite: bool | None) -> tuple[NodeIds, Ints
 def _factorize(column: Ints) -> tuple[Ints, Ints]:
     """Return the distinct values in ascending order, and each row's position among them."""
     low, high = int(column.min()), int(column.max())
-    if high - low <= 4 * len(column) + 1_000_000:  # dense enough to mark instead of hash
+    if high - low <= 8 * len(column) + 1024:  # dense enough to mark instead of hash
         seen = np.zeros(high - low + 1, dtype=bool)
         seen[column - low] = True
         rank = np.cumsum(seen) - 1

@@ -14,7 +14,7 @@ from contig.data.clock import LATEST, TimeSpan
 from contig.data.columns import Array, Column, is_text, row_place
 from contig.data.feature_columns import RawFeatures, raw_features
 from contig.data.feature_plan import FeaturePlan
-from contig.data.ids import TextIds, distinct_ids
+from contig.data.ids import TextIds
 from contig.data.validation import (
     check_lengths,
     feature_matrix,
@@ -129,9 +129,11 @@ def _labels(column: Column, numeric: bool) -> list[int | str]:
             f"{ORIGIN}: the ids of this run are whole numbers, but column {column.name!r} holds text such as "
             f"{ids.labels[0].as_py()!r}."
         )
-    labels, codes = distinct_ids(ids)
-    names = labels if numeric else [str(label) for label in labels]
-    return [names[code] for code in codes.tolist()]
+    if not isinstance(ids, TextIds):
+        found: list[int | str] = ids.tolist()
+        return found if numeric else [str(label) for label in found]
+    labels: list[int | str] = ids.labels.to_pylist()
+    return [labels[code] for code in ids.codes.tolist()]
 
 
 def _times(column: Column, time: TimeSpan) -> Array:

@@ -24,6 +24,11 @@ class RecentBatches:
         self._undo: deque[SavedRows] = deque()
         self._bytes = 0
 
+    @property
+    def nbytes(self) -> int:
+        """The size of the rows that are kept."""
+        return self._bytes
+
     @torch.no_grad()
     def observe(self, state: NodeState, end: int) -> None:
         """Observe everything up to a position as one batch."""

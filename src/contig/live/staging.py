@@ -73,7 +73,7 @@ class Staging:
         return Receipt(receipt.accepted, receipt.rejected, True, receipt.last_time)
 
     def _numbers(self, labels: list[int | str], *, dst: bool) -> Ints:
-        return np.array([self.ids.number_of(label, dst=dst) for label in labels], dtype=np.int64)
+        return np.array(self.ids.numbers_of(labels, dst=dst), dtype=np.int64)
 
     def _last_times(self, nodes: Ints, t: Array) -> Array:
         """Return the times of the nodes' last events; those of new nodes are not after any of ``t``."""
