@@ -6,6 +6,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -124,6 +125,15 @@ def disk_error(error: OSError, path: object) -> DiskError:
     elif error.errno in FORBIDDEN:
         cure = "choose another path, or change its permissions."
     return DiskError(f"{path}: {error.strerror or error}; {cure}")
+
+
+def link_or_copy(source: str, target: str) -> str:
+    """Give a file a second name where the disk allows it, otherwise copy it; for ``shutil.copytree``."""
+    try:
+        os.link(source, target, follow_symlinks=False)
+    except (OSError, NotImplementedError):
+        shutil.copy2(source, target, follow_symlinks=False)
+    return target
 
 
 def sync_tree(folder: Path) -> None:

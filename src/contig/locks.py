@@ -39,10 +39,12 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def _release(file: IO[str], folder: Path, lock: FileLock) -> None:
+    own = _is_current(file, folder / LOCK)  # not where another folder has taken the place of this one
     if not lock.removes_open_files:  # nor can it be removed while the next process has it open
         file.close()
-    with suppress(OSError):
-        (folder / LOCK).unlink()
+    if own:
+        with suppress(OSError):
+            (folder / LOCK).unlink()
     file.close()
 
 

@@ -23,6 +23,7 @@ app = typer.Typer()
         ("contig refit runs/first --on everything", "for production"),
         ("contig refit runs/first --on june.csv --out runs/june", "new events"),
         ("contig refit runs/first --on june.csv --epochs 3", "three passes"),
+        ("contig refit runs/first --on june.csv --in-place", "replace the run"),
     ),
 )
 @reads_events
@@ -42,6 +43,9 @@ def refit(
         Path | None,
         typer.Option("--out", metavar="FOLDER", show_default="RUN-refit", help="The folder of the new run."),
     ] = None,
+    in_place: Annotated[
+        bool, typer.Option("--in-place", help="Replace the run when the training has ended.")
+    ] = False,
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -59,10 +63,10 @@ def refit(
 
     With everything, it starts from random weights and trains for as many epochs as the run's best one.
     With a file, it continues from the run's weights on the run's events and those of the file, which
-    come after them. The run itself does not change.
+    come after them. The run itself does not change, unless --in-place replaces it by the new one.
     """
     from contig.training.refit import refit
 
     with resumable(out):
-        finished = refit(run, on, out=out, epochs=epochs, device=device, reading=reading)
+        finished = refit(run, on, out=out, in_place=in_place, epochs=epochs, device=device, reading=reading)
     print_final(finished, json)

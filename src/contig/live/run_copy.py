@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 from contig.errors import RunError
-from contig.files import disk_errors, sha256, sync, sync_tree
+from contig.files import disk_errors, link_or_copy, sha256, sync, sync_tree
 from contig.runs.folder import RunFolder
 
 FOLDER = "run"
@@ -32,16 +31,8 @@ def copy_run(run: Path, folder: Path) -> None:
     draft = folder / f".{FOLDER}"
     shutil.rmtree(draft, ignore_errors=True)
     with source.locked():
-        shutil.copytree(run, draft, ignore=shutil.ignore_patterns(*LEFT_OUT), copy_function=_link_or_copy)
+        shutil.copytree(run, draft, ignore=shutil.ignore_patterns(*LEFT_OUT), copy_function=link_or_copy)
     with disk_errors(folder):
         sync_tree(draft)
         draft.replace(folder / FOLDER)
         sync(folder)
-
-
-def _link_or_copy(source: str, target: str) -> str:
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
-    return target

@@ -36,6 +36,7 @@ from contig.numerics import VERSION
 from contig.runs.checksums import FILE as CHECKSUMS
 from contig.runs.checksums import Checksums
 from contig.runs.config import RunConfig
+from contig.runs.exchange import restore_former
 from contig.runs.manifest import RunManifest, read_manifest
 from contig.runs.metrics import RunMetrics, read_metrics
 from contig.runs.saved_model import SCHEMA, restore_model
@@ -69,6 +70,14 @@ class RunFolder:
 
     def has(self, name: str) -> bool:
         return (self.path / name).exists()
+
+    def identity(self) -> tuple[int, int] | None:
+        """Return what is different once another folder has taken the place of this one."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     @property
     def is_finished(self) -> bool:
@@ -152,6 +161,8 @@ class RunFolder:
 
     def manifest(self) -> RunManifest:
         """Read ``config.json``."""
+        if not self.has("config.json"):
+            restore_former(self.path)
         if not self.has("config.json"):
             others = [p.name for p in self.path.parent.glob("*/") if (p / "config.json").exists()]
             hint = "" if self.path.exists() or not others else f" {unknown('run', self.path.name, others)}"

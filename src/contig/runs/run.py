@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar, Unpack, get_args, overload
 
@@ -87,6 +88,19 @@ class Run(TrainedModel):
         A run whose training was interrupted answers from its best epoch so far, with a notice.
         """
         folder, on = RunFolder(path), pick_device(str(device))
+        while True:
+            before = folder.identity()
+            try:
+                run = cls._open(folder, on)
+            except RunError:
+                if folder.identity() == before:
+                    raise
+            else:
+                if folder.identity() == before:  # else another process has replaced the folder meanwhile
+                    return run
+
+    @classmethod
+    def _open(cls, folder: RunFolder, on: torch.device) -> Run:
         config, stream = folder.config(), folder.stream()
         complete = folder.has("serving.pt") or not folder.has("best.pt")
         name = "serving.pt" if complete else "best.pt"
@@ -150,9 +164,7 @@ class Run(TrainedModel):
         labeled = self.trained_stream.label is not None
         columns, place = read_new_events(events, given, self.features, with_labels=labeled)
         with self.folder.locked(), self.online.writing():
-            if self.folder.version("observed.pt") != self._version:
-                raise RunError(f"{self.path} was updated by another process; open the run again.")
-            self.check_served_version()
+            self.check_version()
             with self._undone_on_failure():
                 added = self.observe_columns(columns, place, repeated=repeated, late=late)
                 self._save_observed()
@@ -162,6 +174,12 @@ class Run(TrainedModel):
     def served_version(self) -> str | None:
         """The checksum of the weights and the state that were loaded; None if the training is unfinished."""
         return self._served
+
+    def check_version(self) -> None:
+        """Raise ``RunError`` if another process has updated the run, or trained it further."""
+        if self.folder.version("observed.pt") != self._version:
+            raise RunError(f"{self.path} was updated by another process; open the run again.")
+        self.check_served_version()
 
     def check_served_version(self) -> None:
         """Raise ``RunError`` if another process has replaced the weights since they were loaded."""
@@ -386,6 +404,25 @@ class Run(TrainedModel):
         if events is not None:
             return classify_new(self, events, given, label_delay=label_delay, refit=refit, show=show)
         return classify_known(self, label_delay=label_delay, refit=refit, show=show)
+
+    def refit(
+        self,
+        on: Any = "everything",
+        *,
+        out: str | Path | None = None,
+        in_place: bool = False,
+        epochs: int | None = None,
+        lr: float | None = None,
+        show: bool | None = None,
+        reading: ReadOptions | None = None,
+        **options: Unpack[ReadKeywords],
+    ) -> Run:
+        """Train this run once more, on everything it knows or with new events (see ``contig.refit``)."""
+        refit = import_module("contig.training.refit").refit  # by name: training builds on runs
+        where: dict[str, Any] = {"out": out, "in_place": in_place, "device": str(self.state.device)}
+        how: dict[str, Any] = {"epochs": epochs, "lr": lr, "show": show, "reading": reading}
+        found: Run = refit(self, on, **where, **how, **options)
+        return found
 
     def evaluate_heuristics(
         self,

@@ -7,11 +7,13 @@ from typing import Any, Literal, Unpack
 
 from contig.data.cuts import DEFAULT_SPLIT
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
-from contig.errors import RunError
+from contig.errors import ConfigError, RunError
 from contig.kernels.devices import pick_device
+from contig.options import check_flag
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.new_events import read_new_events
+from contig.runs.replacement import replaced
 from contig.runs.run import Run
 from contig.training.fit import start
 
@@ -24,6 +26,7 @@ def refit(
     on: Any = EVERYTHING,
     *,
     out: str | Path | None = None,
+    in_place: bool = False,
     epochs: int | None = None,
     lr: float | None = None,
     device: str = "auto",
@@ -31,7 +34,7 @@ def refit(
     reading: ReadOptions | None = None,
     **options: Unpack[ReadKeywords],
 ) -> Run:
-    """Train a finished run once more for production, and return the new run; the old one does not change.
+    """Train a finished run once more for production, and return the new run.
 
     - ``on="everything"`` starts from random weights and learns from every event that the run knows, those of
       its validation and test and those it observed later included, for as many epochs as the run's best one.
@@ -39,8 +42,14 @@ def refit(
       them) continues from the run's weights: one epoch over the run's events and the new ones, which come
       after them. New nodes are allowed.
 
-    No event is left to test on. The new run is saved in ``out``, by default next to the run as RUN-refit.
+    No event is left to test on. The new run is saved in ``out``, by default next to the run as RUN-refit, and
+    the old one does not change. ``in_place`` replaces the old one when the training has ended: whoever opens
+    the folder gets the old run or the new one, also if the process is killed. An opened ``Run`` of it goes on
+    answering from the old one, but cannot observe events any more.
     """
+    if in_place and out is not None:
+        raise ConfigError("refit: specify out (--out) or in_place (--in-place), not both.")
+    check_flag("in_place", in_place)
     opened = run if isinstance(run, Run) else Run.open(run, device)
     if not (opened.folder.is_finished and opened.folder.has("serving.pt")):
         raise RunError(
@@ -48,24 +57,29 @@ def refit(
             f"To continue it: contig resume {opened.path}"
         )
     folder = RunFolder(out if out is not None else _free_folder(opened.path))
-    folder.must_be_free()
+    if not in_place:
+        folder.must_be_free()
     weights, passes = None, opened.metrics.best_epoch
     if not (isinstance(on, str) and on == EVERYTHING):
         _observe(opened := Run.open(opened.path, device), on, reading_options(reading).updated(**options))
         weights, passes = opened.model.state_dict(), RENEWED_EPOCHS
     config = _final(opened.config, epochs or max(1, passes), lr)
+    on_device = pick_device(device)
+
+    def train(target: RunFolder) -> Run:
+        stream, features = opened.labeled_stream, opened.features
+        return start(target, stream, config, on_device, show=show, features=features, weights=weights)
+
+    if in_place:
+        with replaced(opened.folder) as draft:
+            opened.check_version()
+            notices = train(draft).notices
+        new = Run.open(opened.path, on_device)
+        new.notices = notices
+        return new
     with folder.locked():
         folder.must_be_free()
-        on_device = pick_device(device)
-        return start(
-            folder,
-            opened.labeled_stream,
-            config,
-            on_device,
-            show=show,
-            features=opened.features,
-            weights=weights,
-        )
+        return train(folder)
 
 
 def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
