@@ -60,6 +60,7 @@ test-wheel: setup  ## build the wheel and try it without the extras
 
 docs: setup  ## build the documentation in site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 PYTHONPATH=src $(BIN)/python -m mkdocs build --strict --quiet
+	$(BIN)/python docs/site_check.py site
 
 torture: setup  ## damage, kill and starve contig, thousands of times (SCALE=0.1 for a tenth)
 	PYTHONPATH=tests $(BIN)/python -m support.torture --scale $(or $(SCALE),1)

@@ -69,7 +69,7 @@ def command_section(name: str, command: Any, root: Any) -> list[str]:
     usage = " ".join(["contig", name, *command.collect_usage_pieces(context)])
     lines = [f"## contig {name}", "", inspect.cleandoc(command.help or ""), "", "```text", usage, "```", ""]
     rows = [option_row(one) for one in params]
-    lines += ["| | |", "|---|---|", *rows, ""]
+    lines += ["| argument or option | meaning |", "|---|---|", *rows, ""]
     examples = re.sub(r"\[/?[a-z ]+\]", "", command.epilog or "").removeprefix("Examples\n")
     return [*lines, "```text", *(line.strip() for line in examples.splitlines()), "```", ""]
 

@@ -34,6 +34,7 @@ COMMANDS = (
     ("evaluate", "run", "--task", "recommend", "--as-of", "batch", "--no-heuristics"),
     ("recommend", "run", "--node", "1", "-k", "3", "--json"),
     ("embed", "run", "--out", "embeddings.csv"),
+    ("reproduce", "table2", "--quick", "--datasets", "synthetic:300", "--models", "jodie", "--no-heuristics"),
 )
 
 
