@@ -78,6 +78,9 @@ def check_file_path(path: Path) -> None:
         raise ConfigError(f"{path} is a folder; give the name of a file.")
     if blocking := file_above(path):
         raise ConfigError(f"{path} cannot be written: {blocking} is a file, not a folder.")
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"{path} cannot be written: {folder} does not allow it; choose another folder.")
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:

@@ -101,7 +101,10 @@ def test_recommend_refuses(run: Path) -> None:
         ([], "Specify --node"),
         (["--node", "n1", "--nodes", "n2", "--out", "x.csv"], "not both"),
         (["--node", "n14"], "'n14' is a destination in this stream; expected a source"),
-        (["--node", "n1", "--candidates", "n99"], "its ids look like 'n0'"),
+        (
+            ["--node", "n1", "--candidates", "n99"],
+            "its ids look like 'n10', 'n11', 'n12'. Did you mean 'n9'?",
+        ),
         (["--node", "n1", "--side", "left"], "Unknown side 'left'"),
         (["--nodes", "n1", "--out", "x.json"], "Unknown file format"),
         (["--node", "n1", "-k", 0], "-k"),

@@ -59,7 +59,7 @@ def embed(
     outputs.check_file("--out", out, *outputs.TABLES, ".npy")
     on = parse_side(side)
     opened = open_run(run, device)
-    ids = None if nodes is None else read_ids("--nodes", nodes)
+    ids = None if nodes is None else read_ids("--nodes", nodes, opened.stream)
     time = parse_time("--at", at, opened.stream)
     note_if_nothing_happened("--at", at, time, opened.stream)
     with console.status("embedding"):

@@ -11,7 +11,16 @@ from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
-from contig.cli.nodes import At, Node, SideOption, note_time, parse_side, parse_time, times_json
+from contig.cli.nodes import (
+    At,
+    Node,
+    SideOption,
+    note_if_nothing_happened,
+    note_time,
+    parse_side,
+    parse_time,
+    times_json,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +58,7 @@ def nearest(
     outputs.check_file("--out", out, *outputs.TABLES)
     opened = open_run(run, device)
     time = parse_time("--at", at, opened.stream)
+    note_if_nothing_happened("--at", at, time, opened.stream)
     with console.status("embedding"):
         found = opened.nearest(node, k, time, parse_side(side))
     if out is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from contig.errors import ConfigError, unknown
 if TYPE_CHECKING:
     from contig.data.events import EventStream
     from contig.data.ids import Side
+
+ID_FILES = (".txt", ".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 Node = Annotated[str, typer.Option("--node", metavar="ID", show_default=False, help="The id of the node.")]
 At = Annotated[
@@ -30,9 +33,12 @@ SideOption = Annotated[
 ]
 
 
-def read_ids(option: str, given: str) -> list[int | str]:
+def read_ids(option: str, given: str, stream: EventStream) -> list[int | str]:
     """Read comma-separated ids, a file with one id per line, or a column of a Parquet or Arrow file."""
     path = Path(given)
+    if not path.is_file() and _looks_like_path(path, given) and not stream.ids.has(given):
+        problem = "is a folder" if path.is_dir() else "there is no such file, and no such id"
+        raise ConfigError(f"{option} {given}: {problem}; give comma-separated ids, or a file of ids.")
     if path.suffix in (".parquet", ".arrow", ".feather") and path.is_file():
         return _read_id_column(option, path)
     try:
@@ -43,6 +49,10 @@ def read_ids(option: str, given: str) -> list[int | str]:
     if not ids:
         raise ConfigError(f"{option} {given}: no ids found; give comma-separated ids, or a file of ids.")
     return ids
+
+
+def _looks_like_path(path: Path, given: str) -> bool:
+    return path.is_dir() or os.sep in given or path.suffix in ID_FILES
 
 
 def _read_id_column(option: str, path: Path) -> list[int | str]:

@@ -86,7 +86,7 @@ def recommend(
     on = parse_side(side) or "src"
     opened = open_run(run, device)
     time = parse_time("--at", at, opened.stream)
-    among = None if candidates is None else read_ids("--candidates", candidates)
+    among = None if candidates is None else read_ids("--candidates", candidates, opened.stream)
     many = [node] if node is not None else _nodes_to_serve(opened.stream, nodes, on)
     with console.status("scoring every candidate"):
         lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
@@ -110,7 +110,7 @@ def recommend(
 
 def _nodes_to_serve(stream: EventStream, given: str | None, side: Side) -> list[int | str]:
     if given is not None:
-        return read_ids("--nodes", given)
+        return read_ids("--nodes", given, stream)
     import numpy as np
 
     found: list[int | str] = stream.ids.labels[

@@ -59,19 +59,26 @@ class NodeIds:
             )
         if not found:
             self._reject_other_side(label, side)
-            example = ", ".join(map(repr, self.labels[:3].tolist()))
+            example = ", ".join(map(repr, self._of_side(side)[:3].tolist()))
             where = f" on the {side} side" if side and self.bipartite else ""
             raise UnknownNodeError(
                 f"Node {label!r} is not in this stream{where}; its ids look like {example}."
-                f"{self._suggestion(label)}"
+                f"{self._suggestion(label, side)}"
             )
         return next(iter(found.values()))
 
-    def _suggestion(self, label: int | str) -> str:
+    def _of_side(self, side: Side | None) -> Array:
+        """Return the ids of one side, if there are two."""
+        if side is None or self.is_dst is None:
+            return self.labels
+        labels: Array = self.labels[self.is_dst == (side == "dst")]
+        return labels
+
+    def _suggestion(self, label: int | str, side: Side | None) -> str:
         """Return a question after text ids that may be meant instead of an unknown one."""
         if self.labels.dtype.kind == "i":
             return ""
-        return did_you_mean(str(label), self.labels[:SEARCHED].tolist())
+        return did_you_mean(str(label), list(dict.fromkeys(self._of_side(side)[:SEARCHED].tolist())))
 
     def has(self, label: int | str) -> bool:
         """Return whether the stream has a node with this id, on either side."""

@@ -18,13 +18,13 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import Split, chronological_split
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
-from contig.errors import ConfigError, DataError, RunError
+from contig.errors import ConfigError, RunError
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.contract import EventBatch
 from contig.progress import Display
 from contig.runs.answers import Classification
-from contig.runs.new_events import labels_in_order, read_new_events
+from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
 from contig.runs.observed import GrowingStream, checked_times
 from contig.runs.saved_model import unfit
 from contig.streaming.walker import Progress, Walker, no_progress
@@ -94,7 +94,7 @@ def classify_new(
     """Classify new events in time order, each from what came before it; the run does not change."""
     _require_finished(run)
     columns, place = read_new_events(events, reading, run.features, with_labels=True)
-    _check_label_values(columns, place)
+    check_label_values(columns, np.array([0, 1]), place)
     checked_times(
         run.arrivals.stream, columns.t, place
     )  # before a classifier is fitted, which may take minutes
@@ -205,18 +205,6 @@ def _delay(given: float | None) -> float:
     if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < math.inf:
         raise ConfigError(f"label_delay={given!r}: pass a number of at least 0, in the unit of the times.")
     return float(delay)
-
-
-def _check_label_values(columns: EventColumns, place: Callable[[int], str]) -> None:
-    if columns.label is None:
-        return
-    wrong = ~np.isin(columns.label, (0, 1, UNKNOWN_LABEL))
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise DataError(
-            f"{place(row)}: label {columns.label[row]} is neither 0 nor 1; use 1 for the positive class and "
-            "0 for everything else."
-        )
 
 
 # --- what a classifier reads -------------------------------------------------------------------------

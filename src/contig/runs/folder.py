@@ -99,16 +99,17 @@ class RunFolder:
             return False
         return True
 
-    def must_be_free(self) -> None:
-        """Raise a ``RunError`` if the folder holds a run, or cannot be a folder.
+    def must_be_free(self, cure: str | None = None) -> None:
+        """Raise a ``RunError`` if the folder holds a run, or cannot be a folder; ``cure`` says what to do.
 
         A run that has not reached a checkpoint may be replaced.
         """
         if self.has("config.json") and (self.has_results or not self._is_run()):
-            raise RunError(
-                f"{self.path} already holds a run. Continue it with 'contig resume {self.path}', choose "
-                "another folder, or replace the run with --overwrite (overwrite=True)."
+            usual = (
+                f"Continue it with 'contig resume {self.path}', choose another folder, or replace the run "
+                "with --overwrite (overwrite=True)."
             )
+            raise RunError(f"{self.path} already holds a run. {cure or usual}")
         if blocking := file_above(self.path / "config.json"):
             raise RunError(f"{self.path} cannot hold a run: {blocking} is a file; choose a folder.")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from contig.data.read_options import ReadOptions
 from contig.data.readers import PairTable, read_pairs
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
 from contig.errors import ConfigError, DataError
+
+Place = Callable[[int], str]
 
 
 def read_new_events(
@@ -84,6 +87,19 @@ def _complete(table: PairTable) -> NDArray[np.float32] | None:
         name = columns.feature_columns[column].name
         raise DataError(f"{table.place(row)}, column {name!r}: the feature is missing; fill it in.")
     return columns.features
+
+
+def check_label_values(columns: EventColumns, known: NDArray[np.int64] | None, place: Place) -> None:
+    """Reject labels other than 0 and 1 where the known ones are 0 and 1; new ones may be missing."""
+    if columns.label is None or known is None or not np.isin(known, (0, 1, UNKNOWN_LABEL)).all():
+        return
+    wrong = ~np.isin(columns.label, (0, 1, UNKNOWN_LABEL))
+    if wrong.any():
+        row = first_true(wrong)
+        raise DataError(
+            f"{place(row)}: label {columns.label[row]} is neither 0 nor 1; use 1 for the positive class and "
+            "0 for everything else."
+        )
 
 
 def labels_in_order(columns: EventColumns) -> NDArray[np.int64]:

@@ -29,6 +29,7 @@ Place = Callable[[int], str]
 Repeated = Literal["refuse", "accept"]
 Late = Literal["refuse", "history"]
 
+HISTORY = " To take older ones into the history alone, use late='history' (--late history)."
 REPEATED = "If it happened again at the same time, use repeated='accept' (--repeated accept)."
 
 
@@ -50,7 +51,7 @@ class GrowingStream:
         self._new_node = new_node
 
     def check(
-        self, events: EventColumns, place: Place, *, repeated: Repeated = "refuse", late: Late = "refuse"
+        self, events: EventColumns, place: Place, *, repeated: Repeated = "refuse", late: Late | None = None
     ) -> NewEvents:
         """Return events that may be appended: late ones, if these are taken, and the others in time order.
 
@@ -114,15 +115,17 @@ def new_events(saved: dict[str, Any]) -> NewEvents:
     return NewEvents(*ends, columns.get("features"), saved["labels"], saved["is_dst"], late)
 
 
-def checked_times(stream: EventStream, t: Array, place: Place, *, late: Late = "refuse") -> Array:
-    """Return times of the stream's type; reject those before its last event, unless these are taken."""
+def checked_times(stream: EventStream, t: Array, place: Place, *, late: Late | None = None) -> Array:
+    """Return times of the stream's type; reject those before its last event, unless these are taken.
+
+    ``late`` is None for a caller that could not take them.
+    """
     last = stream.t[-1]
-    if late == "refuse" and (t < last).any():
+    if late != "history" and (t < last).any():
         row = int(np.argmax(t < last))
         raise DataError(
             f"{place(row)}: t={t[row]} is before the last event that the run knows, at {last}; observe "
-            "events in time order, and each once. To take older ones into the history alone, use "
-            "late='history' (--late history)."
+            f"events in time order, and each once.{HISTORY if late else ''}"
         )
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))

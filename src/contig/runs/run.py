@@ -38,7 +38,7 @@ from contig.runs.evaluation_periods import (
 )
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics
-from contig.runs.new_events import labels_in_order, read_new_events
+from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
 from contig.runs.observed import Late, Repeated, new_events, saved_tail
 from contig.runs.observed_file import read_observed
 from contig.runs.summaries import run_html, run_text
@@ -163,6 +163,7 @@ class Run(TrainedModel):
         given = reading_options(reading).updated(**options)
         labeled = self.trained_stream.label is not None
         columns, place = read_new_events(events, given, self.features, with_labels=labeled)
+        check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
             with self._undone_on_failure():
@@ -192,7 +193,7 @@ class Run(TrainedModel):
         place: Callable[[int], str],
         *,
         repeated: Repeated = "refuse",
-        late: Late = "refuse",
+        late: Late | None = None,
     ) -> int:
         """Add new events and their labels, and return their number; nothing is saved."""
         added = super().observe_columns(events, place, repeated=repeated, late=late)

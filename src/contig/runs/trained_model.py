@@ -109,7 +109,7 @@ class TrainedModel:
         place: Callable[[int], str],
         *,
         repeated: Repeated = "refuse",
-        late: Late = "refuse",
+        late: Late | None = None,
     ) -> int:
         """Add new events and return their number; nothing is saved.
 

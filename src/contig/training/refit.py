@@ -12,7 +12,7 @@ from contig.kernels.devices import pick_device
 from contig.options import check_flag
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
-from contig.runs.new_events import read_new_events
+from contig.runs.new_events import check_label_values, read_new_events
 from contig.runs.replacement import replaced
 from contig.runs.run import Run
 from contig.training.fit import start
@@ -58,7 +58,9 @@ def refit(
         )
     folder = RunFolder(out if out is not None else _free_folder(opened.path))
     if not in_place:
-        folder.must_be_free()
+        if folder.path.resolve() == opened.path.resolve():
+            raise ConfigError(f"{folder.path} is the run itself; to replace it, use in_place (--in-place).")
+        folder.must_be_free(cure="Choose another folder.")
     weights, passes = None, opened.metrics.best_epoch
     if not (isinstance(on, str) and on == EVERYTHING):
         _observe(opened := Run.open(opened.path, device), on, reading_options(reading).updated(**options))
@@ -78,7 +80,7 @@ def refit(
         new.notices = notices
         return new
     with folder.locked():
-        folder.must_be_free()
+        folder.must_be_free(cure="Choose another folder.")
         return train(folder)
 
 
@@ -86,6 +88,7 @@ def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
     """Add events to an opened run without saving them."""
     labeled = run.trained_stream.label is not None
     columns, place = read_new_events(events, reading, run.features, with_labels=labeled)
+    check_label_values(columns, run.trained_stream.label, place)
     run.observe_columns(columns, place)
 
 
