@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -123,3 +124,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start the longest tests first, so that no worker is left alone with one at the end."""
     longest = ("test_commands_run", "test_programs_run", "test_ranks.py")
     items.sort(key=lambda item: not any(name in item.nodeid for name in longest))  # otherwise in order
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what lives as long as the session: scanning it took a sixth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
