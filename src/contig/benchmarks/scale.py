@@ -1,0 +1,223 @@
+"""What an index costs as a stream grows: ``python -m contig.benchmarks.scale 1e6 1e7 1e8 --folder scale``.
+
+For each size: synthetic Parquet files are written, indexed in a process of its own, and used in another one:
+lookups of random nodes at random times, training steps in the middle of an epoch, and live events after the
+last one. What is in the folder already is used again, so that an interrupted benchmark continues.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, fields
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+
+from contig.data.index_folder import read_head
+from contig.data.readers import read_events
+from contig.files import replacing, write_json
+from contig.history import History
+from contig.history.building import build_index
+from contig.runs.config import RunConfig
+from contig.streaming.batches import StreamBatches, observe_reversibly
+from contig.streaming.online import OnlineState
+from contig.training.preparation import prepare
+from contig.training.session import Session
+
+T = TypeVar("T")
+
+EVENTS_PER_FILE = 5_000_000
+EVENTS_PER_NODE = 10
+DISORDER = 2000  # how far an event may be from its place in time order
+QUERIES, NEIGHBORS = 100_000, 10
+WARM_STEPS, TIMED_STEPS = 20, 50
+LIVE_BATCH, LIVE_BATCHES = 100, 20
+SETTINGS = {"dim": 64, "batch_size": 200}
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What one size costs."""
+
+    events: int
+    nodes: int
+    index_seconds: float
+    index_peak: int  # bytes
+    bytes_per_event: float
+    prepare_seconds: float
+    lookup_us: float  # per query
+    step_us: float  # per event of a training step
+    live_us: float  # per live event
+    use_peak: int  # bytes
+
+
+def write_files(folder: Path, events: int) -> None:
+    """Write synthetic events between a tenth as many nodes, a file at a time."""
+    folder.mkdir(parents=True, exist_ok=True)
+    half = max(events // EVENTS_PER_NODE // 2, 10)
+    for number, first in enumerate(range(0, events, EVENTS_PER_FILE)):
+        path, size = folder / f"{number:04}.parquet", min(EVENTS_PER_FILE, events - first)
+        if path.exists():
+            continue
+        rng = np.random.default_rng(number)
+        ends = [(half * rng.random(size) ** 2).astype(np.int64) for _ in range(2)]  # some are more active
+        t = np.maximum(0, first + np.arange(size) + rng.integers(-DISORDER, DISORDER, size))
+        with replacing(path) as part:
+            pq.write_table(pa.table({"src": ends[0], "dst": half + ends[1], "t": t}), part)
+
+
+def measure_indexing(files: Path, index: Path) -> tuple[float, int]:
+    """Build an index; return the seconds and the peak memory of this process."""
+    begun = time.perf_counter()
+    build_index(files, index, show=True)
+    return time.perf_counter() - begun, peak_memory()
+
+
+def measure_use(index: Path, model: str) -> dict[str, Any]:
+    """Open an index and time what is done with it; return columns of ``Costs``."""
+    begun = time.perf_counter()
+    stream = read_events(index)
+    config = RunConfig.of(model, SETTINGS).for_stream(stream)
+    session = Session(prepare(stream, config, torch.device("cpu")), config)
+    session.begin_epoch()
+    session.draw_negatives()
+    prepared = time.perf_counter() - begun
+    return {
+        "prepare_seconds": prepared,
+        "lookup_us": 1e6 * time_lookups(session.data.history),
+        "step_us": 1e6 * time_steps(session),
+        "live_us": 1e6 * time_live_events(session),
+        "use_peak": peak_memory(),
+    }
+
+
+def time_lookups(history: History) -> float:
+    """Return the seconds per lookup of a random node at a random time."""
+    rng = np.random.default_rng(0)
+    seconds = []
+    for _ in range(5):
+        nodes = torch.from_numpy(rng.integers(0, history.num_nodes, QUERIES))
+        times = history.events["t"][torch.from_numpy(rng.integers(0, history.num_events, QUERIES))]
+        begun = time.perf_counter()
+        history.before(nodes, times, NEIGHBORS)
+        seconds.append((time.perf_counter() - begun) / QUERIES)
+    return float(np.median(seconds[1:]))
+
+
+def time_steps(session: Session) -> float:
+    """Return the seconds per event of training steps in the middle of an epoch."""
+    session.progress.step = len(session.steps) // 2
+    seconds = []
+    for _ in range(WARM_STEPS + TIMED_STEPS):
+        begun = time.perf_counter()
+        session.train_step()
+        seconds.append(time.perf_counter() - begun)
+    return float(np.median(seconds[WARM_STEPS:])) / session.config.train.batch_size
+
+
+def time_live_events(session: Session) -> float:
+    """Return the seconds per event that arrives after the last one, in small batches."""
+    model, state, history = session.model.eval(), session.state, session.data.history
+    batches = StreamBatches(history, session.config.train.batch_size)
+    state.position = batches.end(batches.complete)
+    tip = observe_reversibly(model, state, batches, history.num_events)
+    online = OnlineState(model, history, state, batches.batch_size, tip=tip)
+    rng, last, seconds = np.random.default_rng(1), int(history.events["t"][-1]), []
+    for number in range(LIVE_BATCHES):
+        at = torch.from_numpy(rng.integers(0, session.data.split.train.size, LIVE_BATCH))
+        src, dst = history.events["src"][at], history.events["dst"][at]
+        t = last + 1 + torch.arange(LIVE_BATCH) + number * LIVE_BATCH
+        begun = time.perf_counter()
+        online.observe(src, dst, t)
+        seconds.append((time.perf_counter() - begun) / LIVE_BATCH)
+    return float(np.median(seconds[LIVE_BATCHES // 4 :]))
+
+
+def peak_memory() -> int:
+    """Return the largest resident size of this process so far, with the mapped pages that it has read."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+
+
+def measure(events: int, folder: Path, model: str) -> Costs:
+    """Measure one size; the index is built if it is not there yet."""
+    files, index = folder / f"{events}", folder / f"{events}.index"
+    record = folder / f"{events}.json"
+    write_files(files, events)
+    if not record.exists():
+        seconds, peak = in_new_process(measure_indexing, files, index)
+        write_json(record, {"index_seconds": seconds, "index_peak": peak})
+    head = read_head(index)
+    return Costs(
+        events=events,
+        nodes=head.nodes,
+        bytes_per_event=sum(file.size for file in head.files.values()) / events,
+        **json.loads(record.read_text("utf-8")),
+        **in_new_process(measure_use, index, model),
+    )
+
+
+def in_new_process(work: Callable[..., T], *arguments: Any) -> T:
+    """Call ``work(*arguments)`` in a fresh process, so that its peak memory is its own."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def exponents(rows: Sequence[Costs]) -> dict[str, float]:
+    """Fit ``cost = c * events ** a`` to every column, and return the exponents ``a``."""
+    sizes = np.log([row.events for row in rows])
+    names = [one.name for one in fields(Costs) if one.name not in ("events", "nodes")]
+    return {
+        name: float(np.polyfit(sizes, np.log([getattr(row, name) for row in rows]), 1)[0]) for name in names
+    }
+
+
+def table(rows: Sequence[Costs]) -> str:
+    """Format the costs, and the exponents if there is more than one size, as Markdown."""
+    headings = (
+        *("events", "nodes", "index, s", "peak, GiB", "bytes/event"),
+        *("prepare, s", "lookup, us", "training, us/event", "live, us/event", "peak, GiB"),
+    )
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---:|" * len(headings)]
+    for row in rows:
+        cells = [
+            f"{row.events:,}",
+            f"{row.nodes:,}",
+            f"{row.index_seconds:.1f}",
+            f"{row.index_peak / GIB:.2f}",
+        ]
+        cells += [f"{row.bytes_per_event:.1f}", f"{row.prepare_seconds:.1f}", f"{row.lookup_us:.2f}"]
+        cells += [f"{row.step_us:.1f}", f"{row.live_us:.1f}", f"{row.use_peak / GIB:.2f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    if len(rows) > 1:
+        lines.append("| exponent | | " + " | ".join(f"{a:.2f}" for a in exponents(rows).values()) + " |")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure the sizes that are given, and print a table."""
+    parser = argparse.ArgumentParser(prog="python -m contig.benchmarks.scale", description=__doc__)
+    parser.add_argument("events", nargs="+", type=float, help="numbers of events, such as 1e6 1e7")
+    parser.add_argument("--folder", type=Path, required=True, help="for the files and the indexes")
+    parser.add_argument("--model", default="contig")
+    given = parser.parse_args(arguments)
+    rows = []
+    for events in given.events:
+        rows.append(measure(int(events), given.folder, given.model))
+        write_json(given.folder / f"costs-{given.model}.json", [asdict(row) for row in rows])
+        print(table(rows), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
