@@ -58,6 +58,14 @@ class Ranks:
         dist.all_reduce(summed)
         return summed.to(value.device)
 
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag is set on any rank."""
+        if self.alone:
+            return flag
+        import torch
+
+        return bool(self.total(torch.tensor([float(flag)])) > 0)
+
     def gathered(self, part: Tensor, count: int) -> Tensor:
         """Return all ``count`` rows, of which each rank has computed its part (see ``bounds``)."""
         if self.alone:
@@ -74,6 +82,26 @@ class Ranks:
         sizes = [Ranks(rank, self.size).bounds(count) for rank in range(self.size)]
         rows = [one[: end - begin] for one, (begin, end) in zip(parts, sizes, strict=True)]
         return torch.cat(rows).to(part.device)
+
+    def swap(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
+        """Send the first ``sent[0]`` rows to rank 0, the next to rank 1, and so on; return what comes back.
+
+        ``received`` are the numbers of rows that come from each rank, in the order of the ranks.
+        """
+        import torch.distributed as dist
+
+        own = _sendable(rows).contiguous()
+        found = own.new_empty((sum(received), *own.shape[1:]))
+        dist.all_to_all_single(found, own, received, sent)
+        return found.to(rows.device)
+
+    def all_rows(self, rows: Tensor) -> list[Tensor]:
+        """Return the rows of every rank, whose numbers may differ."""
+        import torch
+
+        counts = self.gathered(torch.tensor([len(rows)]), self.size).tolist()
+        every = rows.unsqueeze(0).expand(self.size, *rows.shape).flatten(0, 1)
+        return list(self.swap(every, [len(rows)] * self.size, counts).split(counts))
 
     def shared(self, value: Any) -> Any:
         """Return what rank 0 passes."""

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from contig.ranks import ranks, restarted
-from contig.training.fit import fit
+from contig.training.fit import Interrupted, fit
 from contig.training.session import Session
 from support.trained import TINY, tiny_stream
 
@@ -41,10 +41,13 @@ def train(model: str, out: Path) -> dict[str, Any]:
     def recorded(self: Session) -> torch.Tensor:
         if kill_at == len(losses) and ranks().rank == 1 and not restarted():
             os.kill(os.getpid(), signal.SIGKILL)
+        if stop_at == len(losses) and ranks().rank == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
         loss = step(self)
         losses.append(float(loss))
         return loss
 
+    stop_at = int(os.environ.get("INTERRUPT_AT_STEP", "-1"))
     kill_at = int(os.environ.get("KILL_AT_STEP", "-1"))
     Session.train_step = recorded  # type: ignore[method-assign]
     try:
@@ -55,8 +58,11 @@ def train(model: str, out: Path) -> dict[str, Any]:
             device="cpu",
             show=False,
             checkpoint_seconds=0,
+            state=os.environ.get("STATE", "replicated"),
             **settings_of(model),
         )
+    except Interrupted:
+        return {"losses": losses}
     finally:
         Session.train_step = step  # type: ignore[method-assign]
     ranked = run.evaluate("recommend").result.transductive.mrr

@@ -17,10 +17,11 @@ import torch
 import torch.distributed as dist
 from support import rank_worker
 from support.processes import fork, join
-from support.trained import fast_training
+from support.trained import fast_training, tiny_stream
 
-from contig.errors import ConfigError
+from contig.errors import ConfigError, RunError
 from contig.ranks import Ranks, ranks
+from contig.training.fit import fit
 
 ROOT = Path(rank_worker.__file__).parents[2]
 MODELS = ("contig", "contig-pair", "tgn", "jodie", "ctdne")  # the last draws random walks
@@ -38,14 +39,15 @@ def torchrun(ranks: int, *arguments: object, restarts: int = 0, **environment: s
     assert done.returncode == 0, done.stderr[-3000:]
 
 
-def forked(size: int, folder: Path, *models: str) -> None:
+def forked(size: int, folder: Path, *models: str, **environment: str) -> None:
     """Run the worker in several copies of this process, which need not start Python and load torch."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
     shared = {"WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
 
     def work(rank: int) -> int:
-        os.environ.update({name: str(value) for name, value in (shared | {"RANK": rank}).items()})
+        own = {**shared, "RANK": rank, **environment}
+        os.environ.update({name: str(value) for name, value in own.items()})
         ranks.cache_clear()
         rank_worker.train_all(folder, models)
         dist.destroy_process_group()
@@ -72,7 +74,7 @@ def check_alike(
         atol=1e-5,
     )
     for figure in figures:  # of few events, where one exchanged pair of ranks counts much
-        assert found[figure] == pytest.approx(expected[figure], abs=5e-3), figure
+        assert found[figure] == pytest.approx(expected[figure], abs=1e-2), figure
     for part in ("state", "weights"):
         for name, tensor in expected[part].items():
             torch.testing.assert_close(found[part][name], tensor, rtol=1e-3, atol=1e-4, msg=name)
@@ -86,11 +88,19 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 
 
 @forks
-@pytest.mark.parametrize(("size", "models"), [(2, MODELS), (3, ("contig-pair",))])
+@pytest.mark.parametrize(
+    ("size", "models", "state"),
+    [
+        (2, MODELS, "replicated"),
+        (3, ("contig-pair",), "replicated"),
+        (2, ("contig", "contig-pair", "tgn", "jodie"), "sharded"),
+        (3, ("contig", "jodie"), "sharded"),
+    ],
+)
 def test_several_ranks_compute_what_one_computes(
-    size: int, models: tuple[str, ...], alone: dict[str, Any], tmp_path: Path
+    size: int, models: tuple[str, ...], state: str, alone: dict[str, Any], tmp_path: Path
 ) -> None:
-    forked(size, tmp_path, *models)
+    forked(size, tmp_path, *models, STATE=state)
     for model in models:
         first, *others = (load(tmp_path, model, rank) for rank in range(size))
         # few test events are between nodes that CTDNE knows
@@ -99,6 +109,28 @@ def test_several_ranks_compute_what_one_computes(
             assert first["losses"] == other["losses"]
             for name, tensor in first["weights"].items():
                 assert torch.equal(tensor, other["weights"][name])
+
+
+@forks
+def test_a_stop_of_one_rank_stops_all_of_them_at_the_same_step(tmp_path: Path) -> None:
+    forked(2, tmp_path, "jodie", INTERRUPT_AT_STEP="4")
+    steps = [len(load(tmp_path, "jodie", rank)["losses"]) for rank in range(2)]
+    assert steps in ([5, 5], [6, 6])  # the request came during step 5, or after its loss was summed
+
+
+def test_a_restart_does_not_continue_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = tiny_stream()
+    settings: dict[str, Any] = {"batch_size": 30, "out": tmp_path / "run", "show": False}
+    with fast_training():
+        fit(stream, "popularity", **settings)
+        monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+        assert fit(stream, "popularity", **settings).metrics is not None  # its own
+        with pytest.raises(RunError, match=r"another run.*its events differ"):
+            fit(stream[:-5], "popularity", **settings)
+        with pytest.raises(RunError, match=r"another run.*its train differ"):
+            fit(stream, "popularity", **settings | {"batch_size": 77})
+        with pytest.raises(RunError, match=r"another run.*its model"):
+            fit(stream, "recency", **settings)
 
 
 def test_a_killed_rank_restarts_from_the_checkpoint(alone: dict[str, Any], tmp_path: Path) -> None:

@@ -82,6 +82,14 @@ Config = Annotated[
         "--config", metavar="RECIPE", help="A recipe: a .json or .toml file, or a name (contig recipes)."
     ),
 ]
+State = Annotated[
+    str,
+    typer.Option(
+        "--state",
+        metavar="LAYOUT",
+        help="Under torchrun: replicated, or sharded, which divides the node state among the processes.",
+    ),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", "--force", help="Replace a run that FOLDER holds.")]
 
 
@@ -112,6 +120,7 @@ def train(
     device: Device = "auto",
     track: Track = "",
     overwrite: Overwrite = False,
+    state: State = "replicated",
     *,
     reading: ReadOptions,
     json: Json = False,
@@ -146,6 +155,7 @@ def train(
             device=device,
             track=track,
             overwrite=overwrite,
+            state=state,
             **chosen,
         )
     _print_result(run, heuristics, json)
@@ -169,6 +179,7 @@ def resume(
     device: Device = "auto",
     track: Track = "",
     heuristics: Heuristics = True,
+    state: State = "replicated",
     json: Json = False,
 ) -> None:
     """Resume an interrupted run, or train a finished one for longer.
@@ -180,7 +191,7 @@ def resume(
 
     more: dict[str, Any] = parse_settings(settings or []) | ({} if epochs is None else {"epochs": epochs})
     with resumable(run):
-        finished = resume(run, device=device, track=track, **more)
+        finished = resume(run, device=device, track=track, state=state, **more)
     _print_result(finished, heuristics, json)
 
 

@@ -155,7 +155,9 @@ class ConTIG(AttentiveMemory):
         if options.scope != "auto":
             return options
         src, dst = training_events()
-        small = np.unique(np.concatenate([src, dst])).size <= MAX_NODES_OF_ALL
+        seen = np.zeros(1 + max(int(ends.max()) if len(ends) else 0 for ends in (src, dst)), dtype=bool)
+        seen[src] = seen[dst] = True
+        small = np.count_nonzero(seen) <= MAX_NODES_OF_ALL
         exact = small and share_of_links_found(src, dst, options.namers) < FEW_LINKS
         return replace(options, scope="all" if exact else "near")
 

@@ -146,6 +146,9 @@ class NodeState:
             self.rows[name][saved.nodes] = rows
         self.position = saved.position
 
+    def finish(self) -> None:
+        """Note that a batch has been read; a state that is divided among ranks needs to know."""
+
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain values and tensors, to save; the tensors may be the state's own."""
         # torch saves a view together with the whole tensor behind it

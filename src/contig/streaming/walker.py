@@ -149,7 +149,16 @@ class Walker:
     def _read_batch(self, number: int | Tensor) -> Tensor:
         assert self._read is not None
         batch = EventBatch.of(self.history, self.schedule.scored(number))
-        return _divided(self._read, batch, self._ranks) if self._divided else self._read(batch)
+        if self._divided:
+            return _divided(self._read_part, batch, self._ranks)
+        return self._read_part(batch)
+
+    def _read_part(self, batch: EventBatch) -> Tensor:
+        """Read a batch, or this rank's part of it."""
+        assert self._read is not None
+        result = self._read(batch)
+        self.state.finish()
+        return result
 
     @torch.no_grad()
     def _observe_batch(self, number: int | Tensor) -> Tensor:

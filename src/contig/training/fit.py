@@ -17,7 +17,7 @@ from contig.data.datasets import open_stream
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError
+from contig.errors import ConfigError, RunError
 from contig.kernels.devices import pick_device
 from contig.models import DEFAULT_MODEL, Model, model_class
 from contig.options import check_flag
@@ -27,6 +27,7 @@ from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.options import MONITORS
 from contig.runs.run import Run
+from contig.streaming.sharded import StateLayout, checked_layout
 from contig.training import loop
 from contig.training.advice import before_training
 from contig.training.callbacks import Callback, Callbacks
@@ -54,6 +55,7 @@ def fit(
     track: str | Sequence[str] = (),
     callbacks: Sequence[Callback] = (),
     overwrite: bool = False,
+    state: str = "replicated",
     **settings: Any,
 ) -> Run:
     """Train ``model`` on events and return the finished run.
@@ -67,16 +69,23 @@ def fit(
     ``out`` (a temporary one by default), where ``overwrite`` replaces an earlier run. A training that fails
     before its first checkpoint leaves nothing there. ``show`` turns progress on or off (on by default where
     stderr is a terminal). ``track`` names trackers: tensorboard, mlflow or wandb. ``callbacks`` are objects
-    of subclasses of ``contig.Callback``. ``run.notices`` has the hints that the command line prints.
+    of subclasses of ``contig.Callback``. ``state="sharded"`` divides the node state among the ranks of
+    ``torchrun``; the numbers are the same. ``run.notices`` has the hints that the command line prints.
     """
     check_flag("show", show)
+    layout = checked_layout(state)
     here = ranks()
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
     name = model_class(config.model).name
     chosen = pick_device(device)
-    if out is not None and restarted() and here.shared(RunFolder(out).has("checkpoint.pt")):
-        return resume(out, device=device, show=show, track=track, callbacks=callbacks)
+    if out is not None and restarted():
+        data, reading = _read(data, reading), ReadOptions()
+        found = here.shared(_checkpoint_of(RunFolder(out), data, config) if here.first else None)
+        if found == "own":
+            return resume(out, device=device, show=show, track=track, callbacks=callbacks, state=state)
+        if found is not None and not overwrite:
+            raise RunError(found)
     watchers = _watchers(here, track, callbacks)
     target = tempfile.mkdtemp(prefix=f"contig-{name}-") if out is None else out
     folder = RunFolder(target if here.first else here.temporary_folder())
@@ -85,7 +94,27 @@ def fit(
     with folder.locked():
         if not overwrite:
             folder.must_be_free()
-        return start(folder, _read(data, reading), config, chosen, show=show, watchers=watchers)
+        stream = _read(data, reading)
+        return start(folder, stream, config, chosen, show=show, watchers=watchers, layout=layout)
+
+
+def _checkpoint_of(folder: RunFolder, stream: EventStream, config: RunConfig) -> str | None:
+    """Return "own" if a folder has a checkpoint of this training; what differs, if it is another's."""
+    if not folder.has("checkpoint.pt"):
+        return None
+    manifest = folder.manifest()
+    ours, theirs = config.for_stream(stream).as_dict(), manifest.config.as_dict()
+    differ = [part for part in ours if ours[part] != theirs[part]]
+    if len(stream) != manifest.data.events or (
+        not (stream.edge_columns or stream.node_columns) and stream.fingerprint() != manifest.data.fingerprint
+    ):
+        differ.append("events")
+    if not differ:
+        return "own"
+    return (
+        f"{folder.path} holds another run, which the restarted ranks must not continue: its "
+        f"{' and '.join(differ)} differ. Choose another folder, or replace the run with --overwrite."
+    )
 
 
 def start(
@@ -98,6 +127,7 @@ def start(
     watchers: Callbacks | None = None,
     features: FeaturePlans | None = None,
     weights: Mapping[str, Tensor] | None = None,
+    layout: StateLayout = "replicated",
 ) -> Run:
     """Train a new run in a folder, which is locked and free or may be overwritten.
 
@@ -108,7 +138,7 @@ def start(
     display = Display(show if ranks().first else False)
     memory = PeakMeter(device)
     with torch.random.fork_rng(devices=_cuda_devices(device)):
-        session = Session(prepare(stream, config, device), config)
+        session = Session(prepare(stream, config, device), config, layout)
         if weights is not None:
             load_known(session.model, weights)
         _check_agreement(session)
@@ -177,14 +207,16 @@ def resume(
     show: bool | None = None,
     track: str | Sequence[str] = (),
     callbacks: Sequence[Callback] = (),
+    state: str = "replicated",
     **more: Any,
 ) -> Run:
     """Resume an interrupted run; on a CPU the result is bit-identical to an uninterrupted one.
 
     ``more`` may change ``epochs`` (to train a finished run for longer), ``patience`` and
-    ``checkpoint_seconds``; options that decide the numbers cannot change.
+    ``checkpoint_seconds``; options that decide the numbers cannot change. ``state`` is that of ``fit``.
     """
     check_flag("show", show)
+    layout = checked_layout(state)
     here = ranks()
     watchers = _watchers(here, track, callbacks)
     folder = RunFolder(path)
@@ -201,7 +233,7 @@ def resume(
         chosen = pick_device(device)
         memory = PeakMeter(chosen)
         with torch.random.fork_rng(devices=_cuda_devices(chosen)):
-            session = Session(prepare(folder.stream(), config, chosen), config)
+            session = Session(prepare(folder.stream(), config, chosen), config, layout)
             _check_agreement(session)
             if folder.has("checkpoint.pt"):
                 session.restore(folder.load("checkpoint.pt"), folder.path / "checkpoint.pt")

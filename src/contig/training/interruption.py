@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from contig.ranks import Ranks, ranks
+
 
 class Interrupted(KeyboardInterrupt):
     """Training was stopped on request; every finished step is in the checkpoint."""
@@ -17,14 +19,20 @@ class StopRequest:
 
     A request raises ``Interrupted`` wherever the training is, because everything but the steps of an epoch
     can be repeated from the last checkpoint. Inside ``deferred`` it waits for the end of the step.
+
+    Several ranks stop together, at a place that all of them reach: one that left alone would leave the others
+    waiting for it. ``received`` says that this rank got a request, ``requested`` that all of them know.
     """
 
-    def __init__(self) -> None:
-        self.requested = False
+    def __init__(self, here: Ranks | None = None) -> None:
+        self.received = self.requested = False
         self._deferred = False
+        self._ranks = here or Ranks()
 
     def check(self) -> None:
-        """Raise ``Interrupted`` if a stop was requested."""
+        """Raise ``Interrupted`` if a stop was requested, of any rank."""
+        if not self._ranks.alone:
+            self.requested = self._ranks.any(self.received)
         if self.requested:
             raise Interrupted
 
@@ -53,9 +61,12 @@ class StopRequest:
         A second Ctrl-C stops in the middle of a step. A repeated SIGTERM changes nothing: process managers
         and parent processes may both send one.
         """
-        repeated, self.requested = self.requested, True
+        repeated, self.received = self.received, True
         if repeated and number == signal.SIGINT:
             raise KeyboardInterrupt
+        if not self._ranks.alone:
+            return
+        self.requested = True
         if not repeated and not self._deferred:
             raise Interrupted
 
@@ -63,7 +74,7 @@ class StopRequest:
 @contextmanager
 def stop_requests() -> Iterator[StopRequest]:
     """Turn Ctrl-C and SIGTERM into requests to stop; in a thread other than the main one there are none."""
-    stop = StopRequest()
+    stop = StopRequest(ranks())
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return

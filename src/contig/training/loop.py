@@ -50,6 +50,7 @@ def train(
     callbacks = callbacks or Callbacks()
     start = TrainingStart(folder.path, session.config, session.data.stream, progress.epoch)
     with display, stop_requests() as stop, watching(callbacks, start):
+        session.stop = stop
         while not training_is_over(session):
             _train_epoch(session, folder, display, stop)
             with session.averaged():
@@ -126,7 +127,8 @@ class EpochTraining:
 
     def save_if_due(self) -> None:
         """Save a checkpoint if the last one is old."""
-        if time.perf_counter() - self.saved > self.session.config.train.checkpoint_seconds:
+        due = time.perf_counter() - self.saved > self.session.config.train.checkpoint_seconds
+        if self.session.should_save(due):
             self.save()
 
     def save(self) -> None:

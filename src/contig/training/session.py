@@ -12,7 +12,7 @@ from torch import Tensor
 
 from contig.data.negatives import Negatives
 from contig.layers.losses import link_loss
-from contig.models import EventBatch, Model
+from contig.models import EventBatch, Model, NodeState
 from contig.ranks import Ranks, ranks
 from contig.runs.config import RunConfig, build_model
 from contig.runs.options import TrainOptions
@@ -22,8 +22,10 @@ from contig.streaming.capture import has_fixed_shapes
 from contig.streaming.packing import count_nodes
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.schedule import Step
+from contig.streaming.sharded import ShardedState, StateLayout
 from contig.streaming.walker import Walker
 from contig.tasks.link_scoring import LinkScorer, NegativePairs, score_batch
+from contig.training.interruption import StopRequest
 from contig.training.optimizer import FlatAdam
 from contig.training.progress import Progress, read_generators, read_progress
 
@@ -36,12 +38,14 @@ DRAWN_AT_ONCE = 2**16  # events whose negatives are drawn in one call; bounds it
 class Session:
     """A model in training: weights, optimizer, state, generators and progress."""
 
-    def __init__(self, data: PreparedStream, config: RunConfig) -> None:
+    def __init__(self, data: PreparedStream, config: RunConfig, layout: StateLayout = "replicated") -> None:
         self.data, self.config, self._ranks = data, config, ranks()
         torch.manual_seed(config.train.seed)
         self.model = build_model(config, data.stream, data.time_scale).to(data.device)
-        self.state = self.model.new_state(data.stream.num_nodes, on_host=data.history.on_host)
+        self.state = self._new_state(layout)
         self.progress = Progress()
+        self.stop: StopRequest | None = None  # what the ranks agree on with the loss of each step
+        self._save_due = self._save_agreed = False
         train, size = data.split.train, config.train.batch_size
         self.negatives = Negatives(
             data.stream,
@@ -69,6 +73,13 @@ class Session:
         )
         self.walker.start(train)
         self.scorer = LinkScorer(self.model, self.state, data.history, size)
+
+    def _new_state(self, layout: StateLayout) -> NodeState:
+        """Create the state; a divided one lets each rank keep the rows of its own nodes only."""
+        nodes, on_host = self.data.stream.num_nodes, self.data.history.on_host
+        if layout == "sharded" and not self._ranks.alone:
+            return ShardedState(self.model.blank(), nodes, self.model.device, self._ranks)
+        return self.model.new_state(nodes, on_host=on_host)
 
     def _separate_dropout(self) -> None:
         """Let each rank draw masks of its own; weights and negatives are the same on all of them."""
@@ -129,7 +140,23 @@ class Session:
         self.optimizer.clear()
         loss.backward()
         self.optimizer.step()
-        return self._ranks.total(loss.detach())
+        return self._shared_loss(loss.detach())
+
+    def _shared_loss(self, loss: Tensor) -> Tensor:
+        """Return the sum of the ranks' losses, and agree on stopping and saving in the same exchange."""
+        if self._ranks.alone:
+            return loss
+        wishes = [float(self.stop is not None and self.stop.received), float(self._save_due)]
+        total, stop, save = self._ranks.total(torch.cat([loss.reshape(1), loss.new_tensor(wishes)])).unbind()
+        self._save_agreed = bool(save > 0)
+        if self.stop is not None:
+            self.stop.requested = bool(stop > 0)
+        return total
+
+    def should_save(self, due: bool) -> bool:
+        """Return whether to save a checkpoint now; several ranks do so together, one step after it is due."""
+        self._save_due = due and self._ranks.first
+        return due if self._ranks.alone else self._save_agreed
 
     def averaged(self) -> AbstractContextManager[None]:
         """Return a context in which the model has the average of its weights, where one is kept."""
