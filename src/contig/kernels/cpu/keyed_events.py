@@ -14,6 +14,7 @@ from contig.kernels.cpu.launch import run_loop
 from contig.kernels.keyed_events import LAYOUT, KeyedEvents
 
 MIN_QUERIES = 4096  # per thread
+BLOCK = 256  # keys whose slots are read together
 EMPTY, LENGTH_BITS, FULL = -1, 28, 2 / 3
 LENGTH_MASK = (1 << LENGTH_BITS) - 1
 RECENCY_AT_ZERO, RECENCY_SLOPE = 3.0, -0.1
@@ -87,13 +88,25 @@ def _count_decayed(
 
 
 @_compile  # type: ignore[untyped-decorator]
-def _slot(table: Array, key: int) -> int:
-    """Return the slot of a key, or the free slot where it belongs."""
-    last = len(table) - 1
+def _shift(table: Array) -> int:
+    """Return by how much a hash is shifted to be a slot."""
     bits = 0
     while (1 << bits) < len(table):
         bits += 1
-    slot = np.int64((np.uint64(key) * _FACTOR) >> np.uint64(64 - bits))
+    return 64 - bits
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _first_slot(key: int, shift: int) -> int:
+    """Return where the search for a key begins."""
+    return np.int64((np.uint64(key) * _FACTOR) >> np.uint64(shift))  # type: ignore[return-value]
+
+
+@_compile  # type: ignore[untyped-decorator]
+def _slot(table: Array, key: int) -> int:
+    """Return the slot of a key, or the free slot where it belongs."""
+    last = len(table) - 1
+    slot = _first_slot(key, _shift(table))
     while table[slot, 0] != key and table[slot, 0] != EMPTY:
         slot = (slot + 1) & last
     return int(slot)
@@ -230,11 +243,28 @@ def _features(
     first: int,
     end: int,
 ) -> None:
-    """Fill rows ``first..end`` of ``out``, which is zero."""
+    """Fill rows ``first..end`` of ``out``, which is zero.
+
+    The slots of a block of keys are read before any key is compared: none of these reads waits for another,
+    and most queries of a large graph end there, because a pair that never met has no key.
+    """
+    shift, last = _shift(table), len(table) - 1
+    slots, found = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
     for i in range(first, end):
-        if keys[i] < 0:
+        at = (i - first) % BLOCK
+        if at == 0:
+            for ahead in range(min(BLOCK, end - i)):
+                slots[ahead] = _first_slot(keys[i + ahead], shift)
+                found[ahead] = table[slots[ahead], 0]
+        key, slot, here = keys[i], slots[at], found[at]
+        if key < 0:
             continue
-        packed = table[_slot(table, keys[i]), 1]
+        while here != key and here != EMPTY:
+            slot = (slot + 1) & last
+            here = table[slot, 0]
+        if here == EMPTY:
+            continue
+        packed = table[slot, 1]
         at = packed >> LENGTH_BITS
         begin, left = at, packed & LENGTH_MASK
         while left > 0:
