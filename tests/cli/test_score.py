@@ -48,7 +48,7 @@ def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["pairs.csv", "--out", "x.csv"], "no column is called"),
+        (["odd.csv", "--out", "x.csv"], "no column is called"),
         (["pairs.csv", *COLUMNS, "--out", "x.json"], "Unknown file format '.json'"),
         (["pairs.csv", *COLUMNS, "--out", "x.csv", "--as-of", "now"], "--as-of: Unknown value 'now'"),
         (["none.csv", "--out", "x.csv"], "none.csv: no such file"),
@@ -60,6 +60,7 @@ def test_score_refuses(options: list[str], message: str, run: Path, here: Path) 
     (here / "pairs.csv").write_text(PAIRS)
     (here / "strange.csv").write_text(f"src,dst,t\nn1,n9,{START * 2}\nzed,n9,{START * 2}\n")
     (here / "early.csv").write_text("src,dst,t\nn1,n9,5\n")
+    (here / "odd.csv").write_text("a,b,c\nn1,n9,5\n")
     before = set(here.iterdir())
     assert message in Answer("score", run, *options).refusal
     assert set(here.iterdir()) == before

@@ -264,6 +264,8 @@ def test_labels_may_be_whole_numbers_of_any_type() -> None:
         [1.0, 0.0, 2.0],
         np.array([1, 0, 2], dtype=np.uint8),
         ["1", "0", "2.0"],
+        ["yes", " False", "2"],
+        ["T", "n", "2"],
     ):
         stream = EventStream.from_arrays([1, 2, 3], [4, 5, 6], [0, 1, 2], label=labels)
         assert stream.label is not None

@@ -334,7 +334,8 @@ def test_the_command_writes_probabilities(run: contig.Run, later: pa.Table, tmp_
     rows = {line.split()[0]: line.split()[1:] for line in answer.out.splitlines() if line.strip()}
     assert float(rows["classifier"][0]) == pytest.approx(100 * expected.quality.auc, abs=0.01)
     assert float(rows["baseline"][0]) == pytest.approx(100 * expected.baseline_quality.auc, abs=0.01)
-    content = Answer("classify", run.path, "--data", tmp_path / "later.csv", *FLAGS, "--json").json
+    pa.csv.write_csv(later.drop_columns("fraud"), tmp_path / "unlabeled.csv")
+    content = Answer("classify", run.path, "--data", tmp_path / "unlabeled.csv", *FLAGS, "--json").json
     assert content["quality"] is None
     own = Answer("classify", run.path, "--json").json
     assert own["quality"]["events"] == len(run.split.test)

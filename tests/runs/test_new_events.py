@@ -255,3 +255,51 @@ def test_the_command_line_takes_both_kinds(events: Path, tmp_path: Path, monkeyp
     missing = Answer("train", events, "--out", "x", "--node-features", "nowhere.csv")
     assert missing.code == 2
     assert "no such file of node features" in " ".join(missing.err.split())
+
+
+# -- columns that were named ---------------------------------------------------------------------------------
+
+ODD = "Account No.;Merchant;Booked At;Is Fraud?\n"
+ODD_READING = {
+    "src": "Account No.",
+    "dst": "Merchant",
+    "t": "Booked At",
+    "label": "Is Fraud?",
+    "date_format": "%m/%d/%Y %H:%M",
+}
+
+
+def odd_rows(start: int, stop: int) -> str:
+    rows = [
+        f"a{i % 7};m{i % 5};05/{1 + i // 24:02d}/2024 {i % 24:02d}:00;{'yes' if i % 9 == 0 else 'no'}\n"
+        for i in range(start, stop)
+    ]
+    return "".join(rows)
+
+
+def test_a_run_reads_later_files_by_the_columns_that_were_named(tmp_path: Path) -> None:
+    (tmp_path / "past.csv").write_text(ODD + odd_rows(0, 200))
+    (tmp_path / "later.csv").write_text(ODD + odd_rows(200, 230))
+    (tmp_path / "plain.csv").write_text("src,dst,t,label\na1,m1,2024-05-20T00:00:00Z,1\n")
+    run = contig.fit(tmp_path / "past.csv", "recency", out=tmp_path / "run", show=False, **ODD_READING)
+    assert run.stream.label[:10].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert contig.Run.open(run.path).read_as == contig.ReadOptions(**ODD_READING)
+    assert run.evaluate(data=tmp_path / "later.csv", show=False).result.transductive.events == 30
+    scored = Answer("score", run.path, tmp_path / "later.csv", "--out", tmp_path / "scores.csv")
+    assert scored.code == 0, scored.err
+    assert Answer("update", run.path, tmp_path / "later.csv").code == 0
+    refitted = contig.refit(run.path, out=tmp_path / "refitted", show=False)
+    assert refitted.observe(tmp_path / "plain.csv") == 1  # other columns are recognized as ever
+    assert len(refitted.stream) == 231
+    assert refitted.read_as == run.read_as
+
+
+def test_a_named_column_overrides_the_usual_one(tmp_path: Path) -> None:
+    usual = contig.ReadOptions(src="who", t="when", date_format="%d.%m.%Y")
+    table = {"who": ["a"], "other": ["b"], "dst": ["c"], "when": ["03.05.2024"], "time": [7]}
+    first = read_new_events(table, contig.ReadOptions(), None, usual=usual).columns
+    assert (first.src.labels.tolist(), first.t.tolist()) == (["a"], [1714694400])
+    second = read_new_events(table, contig.ReadOptions(src="other", t="time"), None, usual=usual).columns
+    assert (second.src.labels.tolist(), second.t.tolist()) == (["b"], [7])
+    assert contig.ReadOptions(src=0, dst=1, t=2).named is None
+    assert contig.ReadOptions(features=["x"], format="csv").named is None

@@ -67,9 +67,9 @@ def score(
     outputs.check_file("--out", out, *outputs.TABLES)
     from contig.data.readers import read_pairs
 
-    with console.status(f"reading {pairs}"):
-        table = read_pairs(pairs, reading)
     opened = open_run(run, device)
+    with console.status(f"reading {pairs}"):
+        table = read_pairs(pairs, reading, usual=opened.read_as)
     with console.status("scoring"):
         scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
     with outputs.writing(out, f"{len(scores):,} scores"):

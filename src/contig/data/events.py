@@ -20,6 +20,7 @@ from contig.data.clock import TimeSpan
 from contig.data.columns import Array, frozen
 from contig.data.feature_columns import FeatureColumn
 from contig.data.ids import NodeIds, number_nodes
+from contig.data.read_options import ReadOptions
 from contig.data.validation import EventColumns, feature_matrix, validate_arrays
 from contig.errors import DataError
 from contig.options import check_flag
@@ -47,7 +48,8 @@ class EventStream:
     missing values; ``contig.fit`` encodes them by what the training part holds, and then they are empty.
 
     ``benchmark`` is true for a dataset of the catalog: by default its training hides nodes, as published
-    figures require.
+    figures require. ``read_as`` has the columns that were named when the stream was read: a run reads later
+    files in the same way.
     """
 
     src: NDArray[np.int64]
@@ -62,6 +64,7 @@ class EventStream:
     edge_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
     node_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
     benchmark: bool = False
+    read_as: ReadOptions | None = field(default=None, repr=False)
 
     @classmethod
     def from_arrays(

@@ -112,6 +112,14 @@ class ReadOptions:
         named = (*self.columns.values(), *(self.feature_columns or ()))
         return any(isinstance(column, int) for column in named)
 
+    @property
+    def named(self) -> ReadOptions | None:
+        """What holds for other files of the same kind, too: columns by name, and how dates are written."""
+        kept = ReadOptions(
+            src=self.src, dst=self.dst, t=self.t, label=self.label, date_format=self.date_format
+        )
+        return None if self.positional or kept == ReadOptions() else kept
+
     def updated(self, **changes: Unpack[ReadKeywords]) -> ReadOptions:
         """Return these options with some of them replaced; unknown names are rejected."""
         known = [field.name for field in fields(self)]

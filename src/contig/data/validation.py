@@ -44,12 +44,13 @@ BAD_ID = "is not an id; ids are whole numbers or text, and every event needs bot
 BAD_TEXT_ID = "is not an id; ids are whole numbers or text without NUL. Fix or remove the event."
 BAD_TIME = (
     "is not a time; use a finite number or a date in ISO 8601 such as 2024-05-01T12:00:00Z, or say how dates "
-    "are written with date_format."
+    "are written: date_format='%m/%d/%Y %H:%M' (--date-format)."
 )
 TOO_FINE = "is finer than a microsecond, the limit for dates; round it, or store integer nanoseconds."
 TOO_LONG = "has more digits than float64 holds; store times as integers of a smaller unit."
 UNKNOWN_LABEL = -1
-BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1."
+BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1, or yes and no."
+LABEL_WORDS = {"1": ("yes", "y", "true", "t"), "0": ("no", "n", "false", "f")}
 FILL = "fill missing features (0 is usual)."
 
 
@@ -280,9 +281,21 @@ def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray
 
 
 def validate_labels(column: Column) -> Ints:
-    """Validate labels: whole numbers of any type, also written as text."""
+    """Validate labels: whole numbers of any type, also written as text, or yes and no."""
     column.reject_missing("label")
-    return _whole(column, _numbers(column, BAD_LABEL), BAD_LABEL)
+    return _whole(column, _numbers(_without_words(column), BAD_LABEL), BAD_LABEL)
+
+
+def _without_words(column: Column) -> Column:
+    """Return labels with numbers for yes and no."""
+    values = column.plain()
+    if not is_text(values.type):
+        return column
+    words = pc.utf8_lower(pc.utf8_trim_whitespace(values))
+    for number, meaning in LABEL_WORDS.items():
+        known = pc.is_in(words, pa.array(meaning, words.type))
+        values = pc.if_else(known, pa.scalar(number, values.type), values)
+    return replace(column, values=values)
 
 
 def validate_known_labels(column: Column) -> Ints | None:

@@ -93,7 +93,7 @@ def classify_new(
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
     _require_finished(run)
-    columns, place = read_new_events(events, reading, run.features, with_labels=True)
+    columns, place = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
     check_label_values(columns, np.array([0, 1]), place)
     checked_times(
         run.arrivals.stream, columns.t, place

@@ -9,6 +9,7 @@ from typing import Any
 from contig import __version__
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.data.splits import Split
 from contig.numerics import VERSION
 from contig.runs.config import RunConfig
@@ -55,6 +56,7 @@ class RunManifest(Record):
     checksums: bool = False  # whether the files of the run have checksums
     data: TrainingData
     features: FeaturePlans | None = None  # how they were encoded, if they were
+    reading: dict[str, Any] | None = None  # the columns that were named, for later files
     parts: SplitFacts | None = None  # older files do not have it
     model: str
     options: dict[str, Any]
@@ -70,11 +72,24 @@ class RunManifest(Record):
             fingerprint=stream.fingerprint(),
         )
         parts = SplitFacts.of(config.train.split_stream(stream))
-        return cls(contig=__version__, numerics=VERSION, data=data, parts=parts, **config.as_dict())
+        reading = None if stream.read_as is None else stream.read_as.as_dict()
+        return cls(
+            contig=__version__,
+            numerics=VERSION,
+            data=data,
+            reading=reading,
+            parts=parts,
+            **config.as_dict(),
+        )
 
     @property
     def config(self) -> RunConfig:
         return RunConfig.of(self.model, {**self.options, **self.train})
+
+    @property
+    def read_as(self) -> ReadOptions | None:
+        """How later files are read, unless they have other columns."""
+        return None if self.reading is None else ReadOptions.from_dict(self.reading)
 
     def with_config(self, config: RunConfig) -> RunManifest:
         """Return the same run under another config."""

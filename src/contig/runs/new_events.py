@@ -22,9 +22,14 @@ Place = Callable[[int], str]
 
 
 def read_new_events(
-    source: Any, reading: ReadOptions, plans: FeaturePlans | None, *, with_labels: bool = False
+    source: Any,
+    reading: ReadOptions,
+    plans: FeaturePlans | None,
+    *,
+    usual: ReadOptions | None = None,
+    with_labels: bool = False,
 ) -> PairTable:
-    """Read events from a file, a table or a stream.
+    """Read events from a file, a table or a stream; ``usual`` is how those of the run were read.
 
     Feature columns that are not named are those of the run, and hold what they held in training: numbers or
     categories. Vectors, and features of a stream that are not columns of a file, have the values that the
@@ -36,6 +41,7 @@ def read_new_events(
         _as_in_training(reading, plan),
         with_features=True,
         with_labels=with_labels,
+        usual=usual,
         kinds=None if plan is None else plan.kinds,
     )
     features = _complete(table) if plan is None else _encoded(table, plan)

@@ -73,7 +73,9 @@ class Run(TrainedModel):
         tip: SavedRows | None = None,
     ) -> None:
         super().__init__(stream, model, state, config.train.batch_size, tip=tip)
-        self.folder, self.config, self.features = folder, config, folder.manifest().features
+        manifest = folder.manifest()
+        self.folder, self.config, self.features = folder, config, manifest.features
+        self.read_as = manifest.read_as  # how later files are read, unless they have other columns
         self.new_node = None if self.features is None else self.features.new_node
         self.trained_stream = stream  # without what is observed later
         self.notices: tuple[str, ...] = ()  # the hints of its training, if this process trained it
@@ -162,7 +164,9 @@ class Run(TrainedModel):
                 raise ConfigError(unknown(f"value for {name}", str(value), get_args(known)))
         given = reading_options(reading).updated(**options)
         labeled = self.trained_stream.label is not None
-        columns, place = read_new_events(events, given, self.features, with_labels=labeled)
+        columns, place = read_new_events(
+            events, given, self.features, usual=self.read_as, with_labels=labeled
+        )
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
@@ -451,7 +455,8 @@ class Run(TrainedModel):
         if isinstance(data, EvaluationPeriod):
             return data
         if data is not None:
-            table = read_new_events(data, reading_options(reading), self.features, with_labels=True)
+            given = reading_options(reading)
+            table = read_new_events(data, given, self.features, usual=self.read_as, with_labels=True)
             known = KnownEvents(self.arrivals, self.history, self.split, self.trained_stream.label)
             return later_period(known, table, source_name(data), self.model, self.state)
         if self.config.train.final:

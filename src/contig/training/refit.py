@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
@@ -69,7 +70,8 @@ def refit(
     on_device = pick_device(device)
 
     def train(target: RunFolder) -> Run:
-        stream, features = opened.labeled_stream, opened.features
+        stream = replace(opened.labeled_stream, read_as=opened.read_as)
+        features = opened.features
         return start(target, stream, config, on_device, show=show, features=features, weights=weights)
 
     if in_place:
@@ -87,7 +89,7 @@ def refit(
 def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
     """Add events to an opened run without saving them."""
     labeled = run.trained_stream.label is not None
-    columns, place = read_new_events(events, reading, run.features, with_labels=labeled)
+    columns, place = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=labeled)
     check_label_values(columns, run.trained_stream.label, place)
     run.observe_columns(columns, place)
 

@@ -172,6 +172,14 @@ def test_all_missing_columns_are_reported_at_once(tmp_path: Path) -> None:
     assert "no column for 'src' and 'dst' and 't'" in rejection(path)
 
 
+def test_columns_are_suggested_as_a_shell_takes_them(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Tx ID,Booked At,Account No.,Merchant,Is Fraud?\n1,3,a,b,0\n")
+    assert "--src 'Account No.' --dst Merchant --time 'Booked At'." in rejection(path)
+    stream = read_events(path, src="Account No.", dst="Merchant", t="Booked At")
+    assert "--features 'Tx ID,Is Fraud?' (features=['Tx ID', 'Is Fraud?'])" in stream.notices[0]
+
+
 def test_ambiguous_columns_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_text("src,dst,t,T\n1,2,3,4\n")

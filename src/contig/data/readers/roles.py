@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from shlex import quote
 
 from contig.data.read_options import ColumnName, ReadOptions
 from contig.data.readers.names import listed, plain_name
@@ -28,6 +29,11 @@ ALIASES = {
     "label": ("label", "state_label", "y"),
 }
 REQUIRED = ("src", "dst", "t")
+HINTS = {  # parts of names by which a column is suggested, but not simply used
+    "src": ("account", "customer", "client", "member", "buyer", "student", "who"),
+    "dst": ("merchant", "product", "shop", "article", "page", "course", "what"),
+    "t": ("when", "day", "_at", "created", "booked"),
+}
 ROLE_WORDS = {
     "src": "sources",
     "dst": "destinations",
@@ -148,7 +154,7 @@ def _no_columns(table: OpenedTable, missing: Sequence[str], taken: set[int]) -> 
     problem = ", none ".join(f"{role!r} or similar ({', '.join(known[role])})" for role in missing)
     guesses = _guesses(table, known, taken)
     keywords = ", ".join(f"{role}={guess!r}" for role, guess in guesses.items())
-    flags = " ".join(f"{FLAGS.get(role, f'--{role}')} {guess}" for role, guess in guesses.items())
+    flags = " ".join(f"{FLAGS.get(role, f'--{role}')} {quote(guess)}" for role, guess in guesses.items())
     return DataError(
         f"{table.origin}: no column is called {problem}; there are {listed(table.names)}. Name the columns, "
         f"for instance {keywords}, or on the command line {flags}."
@@ -160,10 +166,20 @@ def _guesses(table: OpenedTable, known: Mapping[str, Sequence[str]], taken: set[
     free = [name for i, name in enumerate(table.names) if i not in taken] or list(table.names)
     guesses: dict[str, str] = {}
     for role, names in known.items():
-        left = [name for name in free if name not in guesses.values()] or free
-        near = [name for name in left if any(len(k) > 2 and k in plain_name(name) for k in names)]
-        guesses[role] = (near or left)[0]
-    return guesses
+        parts = (*(name for name in names if len(name) > 2), *HINTS[role])
+        near = [name for name in free if any(part in plain_name(name) for part in parts)]
+        guesses |= {role: near[0]} if near and near[0] not in guesses.values() else {}
+    left = [name for name in free if name not in guesses.values()] or free
+    for role in known:
+        if role not in guesses:
+            guesses[role] = left[0]
+            left = left[1:] or free
+    return {role: guesses[role] for role in known}
+
+
+def has_column(table: OpenedTable, name: ColumnName | None) -> bool:
+    """Return whether a table has a column that the caller may mean by this name."""
+    return name is not None and bool(_matches(table, name))
 
 
 def _recognized_features(table: OpenedTable, taken: set[int]) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple, Unpack
 
 from contig.data.columns import ARROW_ERRORS, Column, row_place
@@ -20,7 +21,7 @@ from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
 from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
-from contig.data.readers.roles import find_roles, users_and_items
+from contig.data.readers.roles import find_roles, has_column, users_and_items
 from contig.data.readers.tables import open_table
 from contig.data.validation import EventColumns, validate_arrays, validate_known_labels
 from contig.errors import ConfigError, ContigError, DataError
@@ -70,22 +71,39 @@ def read_pairs(
     with_features: bool = False,
     with_labels: bool = False,
     kinds: Mapping[str, Kind] | None = None,
+    usual: ReadOptions | None = None,
     **options: Unpack[ReadKeywords],
 ) -> PairTable:
     """Read pairs from any source that ``read_events`` takes, or a stream, in the order of its rows.
 
     Labels, if they are wanted, may be missing; then they are ``UNKNOWN_LABEL``. ``kinds`` says by name what
-    feature columns hold, where that is not to be detected.
+    feature columns hold, where that is not to be detected. Columns of ``usual`` are used where the table has
+    them and no other is named.
     """
     reading = reading_options(reading).updated(**options)
     opened = source if isinstance(source, EventStream) else _open(source, reading)
     if isinstance(opened, EventStream):
         return _pairs_of(opened, with_features, with_labels)
+    reading = _as_usual(reading, usual, opened)
     roles = find_roles(opened, reading)
     roles = roles if with_labels else replace(roles, label=None)
     roles = roles if with_features else replace(roles, features=())
     with read_errors(opened.origin, "check the file or write it again."):
         return PairTable(_columns_of(opened, roles, reading.date_format, kinds), opened.place)
+
+
+def _as_usual(reading: ReadOptions, usual: ReadOptions | None, table: OpenedTable) -> ReadOptions:
+    """Return the options of a call, completed by the usual ones that fit the table."""
+    if usual is None or reading.positional:
+        return reading
+    roles = [role for role, name in usual.columns.items() if has_column(table, name)]
+    changes: ReadKeywords = {}
+    for role in roles:
+        if reading.columns[role] is None:
+            changes[role] = usual.columns[role]  # type: ignore[literal-required]
+    if reading.date_format is None and reading.t is None and ("t" in roles or usual.t is None):
+        changes["date_format"] = usual.date_format
+    return reading.updated(**changes)
 
 
 def _columns_of(
@@ -117,6 +135,7 @@ def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
         columns = opened.columns(roles, opened.load(roles), reading.date_format)
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
+    stream = replace(stream, read_as=reading.named)
     return _with_notice(stream, opened, roles, unasked=reading.features is None and not roles.features)
 
 
@@ -193,7 +212,7 @@ def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, *, unas
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {len(ignored)} column(s): {shown}."
     if unasked:
-        listed = ",".join(ignored[:10])
+        listed = quote(",".join(ignored[:10]))
         notice += f" To use them as features: --features {listed} (features={ignored[:10]!r})."
         log.warning(notice)
     else:
