@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from support.interrupted import EPOCHS, STEPS, Crash, after_call, crash, train
+from support.processes import fork, join
 from support.trained import (
     TINY,
     bit_identical,
@@ -35,9 +34,6 @@ from contig.tasks.link_scoring import LinkScorer
 from contig.training import loop
 from contig.training.fit import Interrupted, fit, resume
 from contig.training.session import Session
-
-ROOT = Path(__file__).resolve().parents[2]
-
 
 # -- crashes -----------------------------------------------------------------------------------------------
 
@@ -230,42 +226,29 @@ def test_a_heuristic_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 # -- a real kill -------------------------------------------------------------------------------------------
 
-KILLED = """
-import os, signal, sys, torch
-from support.trained import fast_training, tiny_stream, train_tiny
 
-write, writes = torch.save, 0
-
-def killed(content, path):
-    global writes
-    writes += 1
-    if writes == {writes}:
-        path.write(b"half of it")
-        path.flush()
-        os.kill(os.getpid(), signal.SIGKILL)
-    write(content, path)
-
-torch.save = killed
-with fast_training():
-    train_tiny(tiny_stream(), "{out}", epochs={epochs}, checkpoint_seconds=0, device="cpu")
-"""
-
-
-def test_kill_9(reference: Path, tmp_path: Path) -> None:
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process to kill")
+def test_kill_9(stream: EventStream, reference: Path, tmp_path: Path) -> None:
     """A process that is killed while it writes a checkpoint of the second epoch."""
     out = tmp_path / "run"
     first_epoch = STEPS + 2  # a checkpoint per step and one at the end, and the best epoch
-    program = KILLED.format(writes=first_epoch + 5, out=out, epochs=EPOCHS)
-    paths = [str(ROOT / folder) for folder in ("src", "tests")]
-    process = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert process.returncode == -signal.SIGKILL, process.stderr
+    write, writes = torch.save, 0
+
+    def killed(content: Any, path: Any) -> None:
+        nonlocal writes
+        writes += 1
+        if writes == first_epoch + 5:
+            path.write(b"half of it")
+            path.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(content, path)
+
+    def use() -> int:
+        torch.save = killed
+        train(stream, out, checkpoint_seconds=0, device="cpu")
+        return 0
+
+    assert join(fork(use)) == -signal.SIGKILL
     progress = load_saved(out, "checkpoint.pt")["progress"]
     assert (progress["epoch"], progress["step"]) == (1, 4)
     assert not (out / "metrics.json").exists()
