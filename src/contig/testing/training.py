@@ -37,8 +37,8 @@ def check_training_resumes(case: ModelCase) -> None:
 
 
 def _stream() -> EventStream:
-    """Return 240 events of which many share a time, so that batches end within ties."""
-    drawn = synthetic(240, sources=23, destinations=9, seed=3, edge_features=2)
+    """Return 400 events of which many share a time, so that batches end within ties."""
+    drawn = synthetic(400, sources=23, destinations=9, seed=3, edge_features=2)
     return EventStream.from_arrays(
         drawn.src, drawn.dst, drawn.t // 20_000, edge_features=drawn.edge_features, bipartite=True
     )
