@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.commands import START, Answer
+from support.commands import START, Answer, date
 
 from contig.runs.run import Run
 
@@ -23,7 +23,7 @@ def test_nearest(run: Path) -> None:
     answer = Answer(*command)
     for rank, one in enumerate(expected, 1):
         assert f"{rank} {one.node} {one.similarity:.3f}" in answer.words
-    assert f"at {when}, from the events up to {expected.last_event}" in answer.err
+    assert f"at {date(when)}, from the events up to {date(expected.last_event)}" in answer.err
     assert Answer(*command, "--out", "n.parquet").code == 0
     table = pq.read_table("n.parquet").to_pydict()
     assert table["nearest"] == [one.node for one in expected]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather
-from support.commands import START, Answer
+from support.commands import START, Answer, date
 
 from contig.runs.run import Run
 
@@ -32,7 +32,7 @@ def test_recommend(run: Path) -> None:
     assert datetime.fromisoformat(now["last_event_date"]).timestamp() == last
     answer = Answer("recommend", run, "--node", "n8", "--at", START + 500_000.5, "--k", 3)
     assert "rank node probability" in answer.words
-    assert f"at {START + 500_000.5}, from the events up to {expected.last_event}" in answer.err
+    assert f"at {date(START + 500_000.5)}, from the events up to {date(expected.last_event)}" in answer.err
     for rank, one in enumerate(expected, 1):
         assert f"{rank} {one.node} {1 / (1 + exp(-one.score)):.3f}" in answer.words
     assert len(Answer("recommend", run, "--node", "n8", "--json").json["recommendations"]) == 8
@@ -71,6 +71,8 @@ def test_a_node_without_events_gets_the_most_popular_destinations(run: Path) -> 
     assert answer.json["cold_start"] is True
     assert answer.json["recommendations"] == expected
     assert "no events of n99 (1 of 1 nodes) are known; cold start" in answer.err
+    assert "Did you mean 'n9'" in answer.err
+    assert "Did you mean" not in Answer("recommend", run, "--node", "zed").err
 
 
 @pytest.mark.parametrize("name", ["lists.parquet", "lists.csv", "lists.arrow"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 from typer.testing import CliRunner
@@ -14,6 +15,11 @@ from support.trained import TINY
 SET = [word for key, value in TINY.items() for word in ("--set", f"{key}={value}")]
 COLUMNS = ["--src", "who", "--dst", "page", "--time", "when"]
 START = 1_714_521_600  # 1 May 2024, when the visits begin
+
+
+def date(t: float) -> str:
+    """A Unix time as commands write it."""
+    return datetime.fromtimestamp(t, UTC).isoformat()
 
 
 class Answer:

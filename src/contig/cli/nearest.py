@@ -70,6 +70,7 @@ def nearest(
         console.print_json({"node": node, **times, "nearest": rows})
     else:
         _print(found)
+        note_time(opened.stream, found.at, found.last_event)
 
 
 def _print(found: SimilarNodes) -> None:
@@ -77,7 +78,6 @@ def _print(found: SimilarNodes) -> None:
     for rank, one in enumerate(found, 1):
         table.add_row(str(rank), console.plain(one.node), f"{one.similarity:.3f}")
     console.out().print(table)
-    note_time(found.at, found.last_event)
 
 
 def _table(found: SimilarNodes) -> pa.Table:

@@ -103,7 +103,15 @@ def note_if_nothing_happened(option: str, given: str | None, time: float | None,
         console.notice(f"{option} {given}: there is no event before this time")
 
 
-def note_time(at: float, last_event: float | None) -> None:
+def note_time(stream: EventStream, at: float, last_event: float | None) -> None:
     """Say which time an answer is for, and the last event it knows."""
     if last_event is not None:
-        console.notice(f"at {at}, from the events up to {last_event}")
+        when, last = written_time(stream, at), written_time(stream, last_event)
+        console.notice(f"at {when}, from the events up to {last}")
+
+
+def written_time(stream: EventStream, t: float) -> str:
+    """Return a time as a date, or as a number if the times of the stream are not dates."""
+    from contig.data.clock import TimeSpan
+
+    return TimeSpan.of(stream.t).iso(t) or str(t)

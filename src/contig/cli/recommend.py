@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from contig.data.events import EventStream
-    from contig.data.ids import Side
+    from contig.data.ids import NodeIds, Side
     from contig.runs.answers import RecommendationList
 
 app = typer.Typer()
@@ -90,7 +90,7 @@ def recommend(
     many = [node] if node is not None else _nodes_to_serve(opened.stream, nodes, on)
     with console.status("scoring every candidate"):
         lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
-    _note_cold_starts(lists, at)
+    _note_cold_starts(lists, at, opened.stream.ids, on)
     if out is not None:
         with outputs.writing(out, f"{len(lists):,} lists"):
             outputs.write_table(out, _list_table(lists))
@@ -105,7 +105,7 @@ def recommend(
         console.print_json({**about, "cold_start": lists[0].cold_start, "recommendations": rows})
     elif lists[0]:
         _print_list(lists[0])
-        note_time(lists[0].at, lists[0].last_event)
+        note_time(opened.stream, lists[0].at, lists[0].last_event)
 
 
 def _nodes_to_serve(stream: EventStream, given: str | None, side: Side) -> list[int | str]:
@@ -119,7 +119,7 @@ def _nodes_to_serve(stream: EventStream, given: str | None, side: Side) -> list[
     return found
 
 
-def _note_cold_starts(lists: list[RecommendationList], at: str | None) -> None:
+def _note_cold_starts(lists: list[RecommendationList], at: str | None, ids: NodeIds, side: Side) -> None:
     when = "" if at is None else f"--at {at}: "
     if lists[0].last_event is None:
         console.notice(f"{when}nothing to recommend, there is no event before this time")
@@ -133,8 +133,13 @@ def _note_cold_starts(lists: list[RecommendationList], at: str | None) -> None:
         shown = ", ".join(map(str, cold[:3])) + (", ..." if len(cold) > 3 else "")
         console.notice(
             f"{when}no events of {shown} ({len(cold):,} of {len(lists):,} nodes) are known; cold start: the "
-            "most popular candidates, scored by their number of events"
+            f"most popular candidates, scored by their number of events.{_suggestion(cold, ids, side)}"
         )
+
+
+def _suggestion(cold: list[int | str], ids: NodeIds, side: Side) -> str:
+    """Ask after an id that may be meant instead of the first unknown one."""
+    return next((ids.suggestion(node, side) for node in cold if not ids.has(node)), "")
 
 
 def _print_list(found: RecommendationList) -> None:

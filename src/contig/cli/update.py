@@ -10,6 +10,7 @@ from contig.cli import console
 from contig.cli.commands import Command
 from contig.cli.data import File, reads_events
 from contig.cli.folders import Device, Folder, open_run
+from contig.cli.nodes import written_time
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 
@@ -63,7 +64,7 @@ def update(
     stream = opened.stream
     console.notice(
         f"{run} observed {added:,} events and {stream.num_nodes - nodes:,} new nodes; it knows "
-        f"{len(stream):,} events up to {stream.t[-1]}"
+        f"{len(stream):,} events up to {written_time(stream, stream.t[-1].item())}"
     )
 
 

@@ -63,7 +63,7 @@ class NodeIds:
             where = f" on the {side} side" if side and self.bipartite else ""
             raise UnknownNodeError(
                 f"Node {label!r} is not in this stream{where}; its ids look like {example}."
-                f"{self._suggestion(label, side)}"
+                f"{self.suggestion(label, side)}"
             )
         return next(iter(found.values()))
 
@@ -74,7 +74,7 @@ class NodeIds:
         labels: Array = self.labels[self.is_dst == (side == "dst")]
         return labels
 
-    def _suggestion(self, label: int | str, side: Side | None) -> str:
+    def suggestion(self, label: int | str, side: Side | None) -> str:
         """Return a question after text ids that may be meant instead of an unknown one."""
         if self.labels.dtype.kind == "i":
             return ""
