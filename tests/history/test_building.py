@@ -24,6 +24,7 @@ from contig.history import History, building
 from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
 from contig.kernels.dispatch import disabled
+from contig.live import Engine, Events
 
 pytest.importorskip("duckdb", reason="an index needs the extra index")
 
@@ -63,6 +64,11 @@ def test_index_equals_reading_the_files(tmp_path: Path, changes: dict[str, Any])
     assert expected.equals(found)
     assert found.fingerprint() == expected.fingerprint()
     assert found.ids.labels.tolist() == expected.ids.labels.tolist()
+    assert dict(found.ids.index) == expected.ids.index
+    for label in (*expected.ids.labels.tolist(), -1, "", "zz", 10**12):
+        assert [found.ids.number_of(label, dst=dst) for dst in (False, True)] == [
+            expected.ids.number_of(label, dst=dst) for dst in (False, True)
+        ]
     ours, theirs = History.from_stream(found), History.from_stream(expected)
     _check_equal(ours, theirs)
     assert ours.segments.longest == theirs.segments.longest
@@ -247,6 +253,17 @@ def test_damage_and_wrong_options_are_refused(tmp_path: Path) -> None:
         contig.read_events(folder)
 
 
+def _compare_live(*runs: Path) -> None:
+    """Engines that serve the runs answer alike after live events, one of them of a new node."""
+    events = Events([7, 99, 9], [11, 7, 99], [60, 61, 62], np.ones((3, 3), np.float32))
+    answers = []
+    for run in runs:
+        with Engine.open(run.with_name(f"{run.name}-live"), run) as engine:
+            engine.observe(events)
+            answers.append(engine.score([7, 99], [9, 11]).score)
+    assert np.array_equal(*answers)
+
+
 def test_runs_train_on_an_index_as_on_files_and_survive_it(tmp_path: Path) -> None:
     files = write_files(tmp_path, (300, 200))
     folder = build_index(files, tmp_path / "index")
@@ -256,6 +273,9 @@ def test_runs_train_on_an_index_as_on_files_and_survive_it(tmp_path: Path) -> No
         for number, source in enumerate((files, folder))
     ]
     assert runs[0].metrics.transductive.ap == runs[1].metrics.transductive.ap
+    shares = [run.evaluate("recommend").result.transductive.mrr for run in runs]
+    assert shares[0] == shares[1]
+    _compare_live(tmp_path / "run0", tmp_path / "run1")
     assert (tmp_path / "run1/stream/src.npy").samefile(folder / "src.npy")  # not a copy
     assert not list((tmp_path / "run1").rglob("evidence-*"))  # those of the index are used
     shutil.rmtree(folder)

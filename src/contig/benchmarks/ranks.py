@@ -1,6 +1,7 @@
 """Training by one process and by several ranks: ``python -m contig.benchmarks.ranks --ranks 2``.
 
-Every process uses one thread. The share of the exchange includes the time that a rank waits for the others.
+Every process uses one thread; figures are medians of steps. The share of the exchange includes the time that
+a rank waits for the others. The processor time of a step does not depend on what else the machine does.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -53,12 +55,19 @@ def run_worker(given: argparse.Namespace) -> None:
     session.begin_epoch()
     for _ in range(WARM_STEPS):
         session.train_step()
-    spent[0], begun = 0.0, time.perf_counter()
+    seconds, exchange, computing = [], [], []
     for _ in range(given.steps):
+        spent[0], begun, worked = 0.0, time.perf_counter(), time.process_time()
         session.train_step()
-    seconds = time.perf_counter() - begun
+        seconds.append(time.perf_counter() - begun)
+        computing.append(time.process_time() - worked)
+        exchange.append(spent[0] / seconds[-1])
     if ranks().first:
-        found = {"rate": given.steps * given.batch_size / seconds, "exchange": spent[0] / seconds}
+        found = {
+            "rate": given.batch_size / statistics.median(seconds),
+            "exchange": statistics.median(exchange),
+            "computing": statistics.median(computing),
+        }
         Path(given.out).write_text(json.dumps(found), "utf-8")
 
 
@@ -93,7 +102,8 @@ def main(arguments: Sequence[str]) -> None:
     print(
         f"{given.model}, batch {given.batch_size:,}, {given.state}: {one['rate']:,.0f} events/s in one "
         f"process, {several['rate']:,.0f} with {given.ranks} ranks ({several['rate'] / one['rate']:.2f} "
-        f"times), {several['exchange']:.0%} of the time in exchange"
+        f"times), {several['exchange']:.0%} of the time in exchange; processor time of a step "
+        f"{one['computing']:.3f} s and {several['computing']:.3f} s"
     )
 
 

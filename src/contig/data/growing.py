@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contig.data.columns import Array, frozen
-from contig.data.ids import NodeIds, TextIds, distinct_ids
+from contig.data.ids import NodeIds, SortedIndex, TextIds, distinct_ids
 from contig.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -53,7 +54,9 @@ class GrowingIds:
         self.ids = ids
         self._labels = GrowingArray(ids.labels)
         self._is_dst = None if ids.is_dst is None else GrowingArray(ids.is_dst)
-        self._index = dict(ids.index)
+        known = ids.index
+        self._index: MutableMapping[tuple[bool, int | str], int]
+        self._index = known.extended() if isinstance(known, SortedIndex) else dict(known)
 
     def number(self, src: Ints | TextIds, dst: Ints | TextIds) -> NumberedEvents:
         """Assign numbers to the ends of events, to unknown nodes in the order of their first events.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -130,9 +132,39 @@ class NodeIds:
         """Internal ids by side (True for a destination of a bipartite stream) and label."""
         if self.shared_index is not None:
             return self.shared_index
+        if isinstance(self.labels, np.memmap):
+            return SortedIndex(self.labels, len(self) if self.is_dst is None else int(np.sum(~self.is_dst)))
         dst_side = self.is_dst if self.is_dst is not None else np.zeros(len(self), dtype=bool)
         pairs = zip(dst_side.tolist(), self.labels.tolist(), strict=True)
         return {pair: i for i, pair in enumerate(pairs)}
+
+
+class SortedIndex(Mapping[tuple[bool, int | str], int]):
+    """Internal ids by side and label, found by bisection in labels on disk instead of a table in memory.
+
+    The labels are ascending, those of the first nodes (the sources of a bipartite stream) and the rest.
+    """
+
+    def __init__(self, labels: Array, sources: int) -> None:
+        self._labels, self._sources = labels, sources
+
+    def __getitem__(self, key: tuple[bool, int | str]) -> int:
+        dst, label = key
+        first, end = (self._sources, len(self._labels)) if dst else (0, self._sources)
+        at = bisect_left(self._labels, label, first, end)
+        if at == end or self._labels[at] != label:
+            raise KeyError(key)
+        return at
+
+    def __iter__(self) -> Iterator[tuple[bool, int | str]]:
+        return ((i >= self._sources, label.item()) for i, label in enumerate(self._labels))
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def extended(self) -> ChainMap[tuple[bool, int | str], int]:
+        """Return a map to which further ids can be added."""
+        return ChainMap({}, cast(MutableMapping[tuple[bool, int | str], int], self))
 
 
 @dataclass(frozen=True, eq=False)

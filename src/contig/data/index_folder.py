@@ -7,7 +7,6 @@ modification is not as recorded, as in a copy of the folder.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from contig.data.events import COLUMNS, EventStream
 from contig.data.ids import NodeIds
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, ContigError, DataError
-from contig.files import disk_errors, replacing, sha256, write_json
+from contig.files import disk_errors, link_or_copy, replacing, sha256, write_json
 from contig.schema import Record, decode, encode, read_versioned
 
 HEAD = "index.json"
@@ -152,7 +151,8 @@ def link_index(stream: EventStream, folder: Path, target: Path) -> None:
     with disk_errors(target):
         target.mkdir(parents=True, exist_ok=True)
         for name in kept:
-            _link(folder / name, target / name)
+            (target / name).unlink(missing_ok=True)
+            link_or_copy(str(folder / name), str(target / name))
     for name in ("label", "edge_features", "node_features"):
         array = getattr(stream, name)
         if array is not None and not is_mapped(stream, name):
@@ -170,14 +170,6 @@ def unlink_index(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     for evidence in folder.glob("evidence-*"):
         shutil.rmtree(evidence, ignore_errors=True)
-
-
-def _link(source: Path, target: Path) -> None:
-    target.unlink(missing_ok=True)
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)
 
 
 def _verify(folder: Path, head: IndexHead) -> None:

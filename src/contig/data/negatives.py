@@ -207,11 +207,15 @@ def _parts_by_time(t: Array) -> Iterator[tuple[int, int]]:
 def _grouped(src: Array, dst: Array, t: Array) -> _Truth:
     """Group some events; ``first`` has no end."""
     time_rank = np.concatenate([[0], np.cumsum(t[1:] != t[:-1])])
-    order = np.lexsort((dst, src, time_rank))
-    src, dst, when = src[order], dst[order], time_rank[order]
+    key = time_rank * (int(src.max()) + 1) + src
+    order = np.argsort(key, kind="stable")  # fast where few events share a time: then it is sorted already
+    key = key[order]
     new_group = np.ones(len(order), dtype=bool)
-    new_group[1:] = (src[1:] != src[:-1]) | (when[1:] != when[:-1])
-    distinct = new_group.copy()
+    new_group[1:] = key[1:] != key[:-1]
+    several = ~(new_group & np.append(new_group[1:], True))  # rows of groups with several events
+    rows = order[several]
+    order[several] = rows[np.lexsort((dst[rows], key[several]))]
+    dst, distinct = dst[order], new_group.copy()
     distinct[1:] |= dst[1:] != dst[:-1]
     group_of_event = np.empty(len(order), dtype=np.int64)
     group_of_event[order] = np.cumsum(new_group) - 1
