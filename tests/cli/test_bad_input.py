@@ -16,7 +16,7 @@ from support.trained import fast_training
 
 from contig.tasks import label_decoding, label_trees
 
-EVENTS, LAST = 240, 100 + 3 * 239
+EVENTS = 240
 HEADER = "user,item,t,label,price\n"
 FILES = {
     "good": f"{HEADER}u1,i2,820,0,0.5\nu2,i3,825,1,0.25\n",
@@ -43,7 +43,7 @@ QUERIES = {
     "recommend": "recommend RUN --nodes u1 --out out.csv",
     "nearest": "nearest RUN --node u1 --out out.csv",
     "embed": "embed RUN --out out.csv",
-    "trajectory": "trajectory RUN --node u1 --out out.csv",
+    "trajectory": "trajectory RUN --node u1 --points 9 --out out.csv",
 }
 LEARNERS = ("update", "classify", "refit", "evaluate")  # they need the columns of the training
 

@@ -112,6 +112,8 @@ def test_observed_events_count_as_if_known_from_the_start(model: str, kind: str,
     for start, stop in itertools.pairwise(cuts):
         piece = part(stream, start, stop)
         assert run.observe(piece if stop % 2 else table(piece)) == stop - start
+        with pytest.raises(DataError, match=r"before the last event|knows these"):
+            run.observe(piece)  # a second time
     known, labels = run.stream, stream.ids.labels
     for ours, theirs in ((known.src, stream.src), (known.dst, stream.dst)):
         assert known.ids.labels[ours].tolist() == labels[theirs].tolist()

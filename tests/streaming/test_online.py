@@ -63,29 +63,6 @@ def test_pieces_of_any_size_lead_to_the_same_state(times: list[int], size: int, 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_model_can_grow(name: str) -> None:
-    """Pieces of random sizes, some empty; new nodes appear."""
-    stream = random_stream(1, events=60, num_nodes=11)
-    model = case(name, shape_of(stream))
-    first = History.from_stream(stream[:20])
-    state = model.new_state(stream.num_nodes)
-    replay(model, state, first, np.arange(20), 7)
-    grown = OnlineState(model, first, state, 7)
-    cuts = [20, *sorted(np.random.default_rng(4).integers(20, 61, 6).tolist()), 60]
-    for start, stop in itertools.pairwise(cuts):
-        grown.observe(*columns(stream, start, stop))
-    expected, whole = after(model, stream, 7)
-    for rows, row in expected.rows.items():
-        torch.testing.assert_close(grown.state[rows], row, rtol=1e-6, atol=1e-6)
-    src, dst = torch.arange(11), torch.arange(11).flip(0).unsqueeze(1)
-    t = torch.full((11,), int(stream.t[-1]) + 3)
-    with torch.no_grad():
-        ours = model.link(grown.state, grown.history, src, dst, t, t[0])
-        theirs = model.link(expected, whole, src, dst, t, t[0])
-    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", CASES)
 def test_late_events_change_no_state_and_no_answer_before_them(name: str) -> None:
     """Events at positions 15 to 35 arrive after all others; an answer at a time knows those before it."""
     stream, size = random_stream(3, events=60, num_nodes=9), 13

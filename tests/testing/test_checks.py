@@ -286,6 +286,7 @@ BROKEN: list[tuple[type[Model], str, str]] = [
     (DropsOutOfTheState, "training_mode_does_not_reach_the_state", "observe depends on the mode"),
     (CountsPadding, "padded_batches", "Observing the last event repeatedly changes count"),
     (SeesTheLengthOfTheStream, "live_events", "Live events are scored differently"),
+    (CountsBatches, "events_in_pieces", "Events in pieces lead to another state .count."),
     (RemembersInAnAttribute, "saved_and_loaded", "A loaded model answers differently"),
     (AveragesOverNodes, "unseen_nodes", "changed when new nodes appeared"),
     (KnowsNumbers, "unseen_nodes", "unlike a node without events"),

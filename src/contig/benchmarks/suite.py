@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from contig.benchmarks.bench import Bench
+from contig.benchmarks.bulk import measure_bulk
 from contig.benchmarks.departures import measure_departures
 from contig.benchmarks.environment import MissingPackage
 from contig.benchmarks.evidence import measure_evidence, measure_pair_ranking, measure_pair_step
@@ -56,6 +57,7 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Measurement]]] = {
     "ode": measure_ode,
     "live": measure_live,
     "serve": measure_serve,
+    "bulk": measure_bulk,
     "startup": measure_startup,
     "memory": measure_memory,
     "roofline": measure_roofline,

@@ -26,7 +26,7 @@ DEFAULT_DATA = "wikipedia"
 MEASUREMENTS = (
     "contig-step, tgn-step, contig-plain, tgn-plain, epoch, host, scoring, ranking, ranking-times, "
     "departures, scopes, pair-step, pair-ranking, evidence, read, index, append, lookup, lookup-loop, ode, "
-    "live, serve, startup, memory, roofline"
+    "live, serve, bulk, startup, memory, roofline"
 )
 
 DataArgument = Annotated[

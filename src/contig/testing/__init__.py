@@ -47,6 +47,7 @@ CHECKS: tuple[Check, ...] = (
     contract.check_training_mode_does_not_reach_the_state,
     contract.check_padded_batches,
     contract.check_live_events,
+    contract.check_events_in_pieces,
     contract.check_saved_and_loaded,
     contract.check_unseen_nodes,
     contract.check_new_node_takes_part,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from contig.data.events import EventStream
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, NodeState
 from contig.streaming.capture import has_fixed_shapes
+from contig.streaming.online import OnlineState, replay_stream
 from contig.streaming.schedule import schedule
 from contig.testing.cases import (
     ATOL,
@@ -263,6 +265,31 @@ def _live(model: Model, stream: EventStream, candidates: Tensor) -> tuple[NodeSt
         history.append(src, dst, t, features)
     model.observe(state, history, batch_of(history, waiting, len(stream)))
     return state, found
+
+
+def check_events_in_pieces(case: ModelCase) -> None:
+    """Check that events that are observed in pieces of any size count as if known from the start."""
+    stream, size = random_stream(1, events=60, num_nodes=11), 7
+    model = case.prepared(stream)
+    history, state = History.from_stream(stream[:20]), model.new_state(stream.num_nodes)
+    grown = OnlineState(model, history, state, size, tip=replay_stream(model, state, history, size))
+    cuts = [20, *sorted(np.random.default_rng(4).integers(20, 61, 6).tolist()), 60]
+    columns = [stream.src, stream.dst, stream.t, stream.edge_features]
+    for start, stop in itertools.pairwise(cuts):
+        rows = [None if c is None else torch.from_numpy(c[start:stop].copy()) for c in columns]
+        grown.observe(*rows)  # type: ignore[arg-type]
+    expected, whole = run_over(model, stream, size)
+    for name, rows_of in expected.rows.items():
+        problem = f"Events in pieces lead to another state ({name})."
+        require_close(grown.state[name], rows_of, problem)
+    src, dst = torch.arange(11), torch.arange(11).flip(0).unsqueeze(1)
+    t = torch.full((11,), int(stream.t[-1]) + 3)
+    with torch.no_grad():
+        ours, theirs = (
+            model.link(*known, src, dst, t, t[0])
+            for known in ((grown.state, grown.history), (expected, whole))
+        )
+    require_close(ours, theirs, "After events in pieces, pairs are scored differently.")
 
 
 # -- keeping and growing ------------------------------------------------------------------------------------
