@@ -75,6 +75,8 @@ def test_a_module_that_fails_to_import_is_reported(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=rf"cannot be loaded .{reason}"):
         shapes[f"fails_{reason.lower()}:thing"]
+    with pytest.raises(ConfigError, match=r"\. Fix the module, or uninstall the package that offers it\."):
+        shapes[f"fails_{reason.lower()}:thing"]
 
 
 def test_the_advice_names_the_function_that_registers(shapes: Registry[Any]) -> None:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from contig.tasks import Evaluation, Protocol, ResultTable, Task, TaskResult, register_task
     from contig.tasks.context import EvaluationContext, read_test_events
     from contig.tasks.link_scoring import score_test_events
+    from contig.tasks.predictions import Measured
     from contig.training.callbacks import Callback, TrainingStart
     from contig.training.fit import fit, resume
     from contig.training.refit import refit
@@ -67,6 +68,7 @@ _HOME = {
     "Embeddings": "runs.answers",
     "Evaluation": "tasks",
     "EvaluationContext": "tasks.context",
+    "Measured": "tasks.predictions",
     "EventBatch": "models",
     "EventStream": "data.events",
     "History": "history",
@@ -126,6 +128,7 @@ __all__ = [
     "EventBatch",
     "EventStream",
     "History",
+    "Measured",
     "Model",
     "Negatives",
     "Neighbors",

@@ -38,10 +38,14 @@ class RunError(ContigError):
     """A run folder is missing, incomplete or does not support the request."""
 
 
-def unknown(what: str, given: str, known: Iterable[str]) -> str:
-    """Return a message for an unknown name that suggests the most similar known ones."""
-    names = sorted(known)
-    return f"Unknown {what} {given!r}.{did_you_mean(given, names, 0.5)} Known: {', '.join(names) or 'none'}."
+def unknown(what: str, given: str, known: Iterable[str], where: str = "") -> str:
+    """Return a message for an unknown name that suggests the most similar known ones.
+
+    ``where`` follows the name: ``Unknown option 'k' of the task link``.
+    """
+    names, at = sorted(known), f" {where}" if where else ""
+    hint = did_you_mean(given, names, 0.5)
+    return f"Unknown {what} {given!r}{at}.{hint} Known: {', '.join(names) or 'none'}."
 
 
 def did_you_mean(given: str, known: Iterable[str], cutoff: float = 0.75) -> str:

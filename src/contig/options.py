@@ -25,7 +25,8 @@ def option(
 ) -> Any:
     """Define a dataclass field with a default, a help text and limits.
 
-    ``low`` is an inclusive lower bound; ``above`` and ``below`` are exclusive bounds.
+    Annotate it with int, float, bool, str, any of these ``| None``, a tuple of them, or a ``Literal`` of
+    choices. ``low`` is an inclusive lower bound; ``above`` and ``below`` are exclusive bounds.
     """
     limits = {"low": low, "above": above, "below": below}
     _check_limits("default", default, limits)

@@ -79,13 +79,20 @@ class Registry(Generic[T]):
         except Exception as error:  # whatever a module does when it is imported
             known = isinstance(error, ImportError | AttributeError | ValueError)
             reason = str(error) if known else f"{type(error).__name__}: {error}"
+            where = "" if path == name else f" from {path}"
             raise ConfigError(
-                f"The {self.kind} {name!r} cannot be loaded ({reason}); expected package.module:attribute of "
-                "an importable module."
+                f"The {self.kind} {name!r} cannot be loaded{where} ({reason}). {_cure(error)}"
             ) from error
         if path not in self._builtin.values():
             self._check(name, found)
         return found
+
+
+def _cure(error: Exception) -> str:
+    """Say what to do about a plugin that cannot be imported, or that fails while it is."""
+    if isinstance(error, ImportError | AttributeError | ValueError):
+        return "Expected package.module:attribute of an importable module."
+    return "Fix the module, or uninstall the package that offers it."
 
 
 def _is_redefined(old: Any, new: Any) -> bool:

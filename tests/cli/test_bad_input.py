@@ -102,10 +102,10 @@ BAD_FILES = [
     *reading(ALL, "empty.csv", "error: empty.csv: the file is empty"),
     *reading(ALL, "header.csv", "error: header.csv: there are no events"),
     *reading(LEARNERS, "columns.csv", "columns.csv: there is no column 'price'"),
-    *reading(("score",), "columns.csv", "columns.csv: no column is called 'src' or similar"),
+    *reading(("score",), "columns.csv", "columns.csv: no column is recognized for the sources"),
     *reading(LEARNERS, "priceless.csv", "no column 'price' for the edge features. There are columns 'user'"),
     *reading(("update",), "old.csv", "line 3: t=50 is before the last event .* use late='history'"),
-    *reading(LEARNERS[1:], "old.csv", r"line 3: t=50 is before the last event [^(]*each once\.( Only|$)"),
+    *reading(LEARNERS[1:], "old.csv", r"line 3: t=50 is before the last event [^(]*them once\.( Only|$)"),
     *reading(("score",), "old.csv", "line 3: t=50 is before the first event, at 100"),
     *reading(ALL, "when.csv", "line 3, column 't': 'soon' is not a time; use a finite number or a date"),
     *reading(LEARNERS, "half.csv", r"line 2: t=820.5 is not a whole number"),
@@ -120,7 +120,10 @@ BAD_RUNS = [
     *(
         (command.replace("RUN", run).replace("FILE", "good.csv"), problem)
         for command in (READERS | QUERIES).values()
-        for run, problem in (("file", "file is not a run"), ("rnu", "Did you mean 'run'"))
+        for run, problem in (
+            ("file", "file is a file; expected the folder of a run"),
+            ("rnu", "Did you mean 'run'"),
+        )
     ),
     *(
         (READERS[name].replace("RUN", "unfinished").replace("FILE", "good.csv"), "is still in training")

@@ -124,6 +124,11 @@ def test_examples_fit_80_columns(command: str, monkeypatch: pytest.MonkeyPatch) 
     assert [line for line in lines if line.strip() and not line.startswith(" contig ")] == []
 
 
+@pytest.mark.parametrize(("command", "extra"), [("index", "index"), ("serve", "serve")])
+def test_the_help_names_the_extra_to_install(command: str, extra: str) -> None:
+    assert f"pip install 'contig[{extra}]'" in Answer(command, "--help").words
+
+
 def test_the_main_help_has_examples() -> None:
     assert "contig datasets" in Answer("--help").out.partition("Examples")[2]
 

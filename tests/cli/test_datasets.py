@@ -65,4 +65,5 @@ def test_a_registered_dataset_is_listed_and_a_broken_one_reported(monkeypatch: p
     start = next(i for i, line in enumerate(lines) if line.startswith("bare"))
     assert lines[start + 1].strip() == "not on this machine; must be obtained manually"
     assert not any(line.isspace() for line in lines)
-    assert "note: The dataset 'broken' cannot be loaded (No module named 'no_such_package')" in answer.err
+    assert "note: The dataset 'broken' cannot be loaded from no_such_package:" in answer.err
+    assert "(No module named 'no_such_package')" in answer.err

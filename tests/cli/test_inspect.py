@@ -151,7 +151,7 @@ def test_the_figure_is_saved_and_the_summary_printed(five_visits: Path, isolated
 @pytest.mark.parametrize(
     ("file", "shown"),
     [
-        ("src,dst\n1,2\n", "no column is called 't'"),
+        ("src,dst\n1,2\n", "events need three columns"),
         ("src,dst,t\n1,2,x\n", "line 2"),
         ("src,dst,t\n", "a stream needs at least one"),
     ],

@@ -70,7 +70,7 @@ def test_a_node_without_events_gets_the_most_popular_destinations(run: Path) -> 
     expected = [{"node": node, "score": counts[node], "probability": None} for node in most]
     assert answer.json["cold_start"] is True
     assert answer.json["recommendations"] == expected
-    assert "no events of n99 (1 of 1 nodes) are known; cold start" in answer.err
+    assert "cold start for n99, without earlier events" in answer.err
     assert "Did you mean 'n9'" in answer.err
     assert "Did you mean" not in Answer("recommend", run, "--node", "zed").err
 

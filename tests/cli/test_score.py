@@ -48,7 +48,7 @@ def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["odd.csv", "--out", "x.csv"], "no column is called"),
+        (["odd.csv", "--out", "x.csv"], "no column is recognized for"),
         (["pairs.csv", *COLUMNS, "--out", "x.json"], "Unknown file format '.json'"),
         (["pairs.csv", *COLUMNS, "--out", "x.csv", "--as-of", "now"], "--as-of: Unknown value 'now'"),
         (["none.csv", "--out", "x.csv"], "none.csv: no such file"),

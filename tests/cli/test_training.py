@@ -122,7 +122,7 @@ def test_broken_recipes_are_refused(text: str, message: str, here: Path) -> None
         (["--set", "lr=fast"], "lr='fast' is not a number"),
         (["--device", "abacus"], "device='abacus'"),
         (["--epochs", "0"], "epochs=0"),
-        (["--config", "gone.json"], "gone.json: no such recipe"),
+        (["--config", "gone.json"], "gone.json: no such file"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_is_written(

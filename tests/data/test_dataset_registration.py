@@ -62,8 +62,11 @@ def test_a_registered_file_is_checked_or_reported_missing(
 
 def test_a_function_can_be_registered(restored_registries: None) -> None:
     register_dataset(VISITS)
-    assert list(DATASETS)[-1] == "visits"
     assert [len(open_stream(name)) for name in ("visits", "visits:5")] == [3, 5]
+    register_dataset(Dataset("number", generate=len))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="'number' returned an object of type int; expected an EventStream"):
+        load_dataset("number:abc")
+    assert list(DATASETS)[-1] == "number"
     assert load_dataset("visits", features=False).edge_width == 0
     with pytest.raises(ConfigError, match=r"A dataset named 'visits' already.*replace=True"):
         register_dataset(Dataset("visits", generate=lambda argument: visits("7")))
@@ -82,7 +85,7 @@ def test_an_installed_package_can_add_a_dataset(monkeypatch: pytest.MonkeyPatch)
     assert len(open_stream("visits:4")) == 4
     with pytest.raises(ConfigError, match="'visits' is registered as 'misnamed'"):
         open_stream("misnamed")
-    with pytest.raises(ConfigError, match=r"'function' is a function; expected a contig\.Dataset"):
+    with pytest.raises(ConfigError, match=r"'function' is of type function; expected a contig\.Dataset"):
         open_stream("function")
 
 

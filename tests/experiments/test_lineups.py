@@ -81,7 +81,7 @@ def test_no_window_without_a_test_period() -> None:
     [
         ({"dimm": "3"}, "--set dimm: .*Did you mean 'dim'"),
         ({"jodi.dim": "3"}, "--set jodi.dim: .*Did you mean 'jodie'"),
-        ({"tgn.dim": "3"}, "Unknown model in this comparison 'tgn'"),
+        ({"tgn.dim": "3"}, "Unknown model 'tgn' in this comparison"),
         ({"jodie.dimm": "3"}, "Did you mean 'dim'"),
         ({"dim": "three"}, "dim='three'"),
         ({"seed": "3"}, "how many with --seeds"),

@@ -135,7 +135,7 @@ def test_what_a_model_chooses_by_the_stream_is_a_setting() -> None:
     ("content", "reason"),
     [
         ([], "a recipe must be an object"),
-        ({"model": "contig"}, "the field data must be text"),
+        ({"model": "contig"}, "the field data is missing"),
         ({"data": 3}, "the field data must be text"),
         ({"data": "mooc", "model": 5}, "the field model must be text"),
         ({"data": "mooc", "modle": "tgn"}, "Unknown field 'modle'. Did you mean 'model'"),
@@ -162,8 +162,18 @@ def test_a_file_that_cannot_be_read_as_text(tmp_path: Path) -> None:
             read_recipes(path)
 
 
+def test_a_wrong_setting_is_reported_with_its_file_and_variant(tmp_path: Path) -> None:
+    content = {"data": "mooc", "model": "tgn", "variants": {"wide": {"dimm": 9}}}
+    base, wide = read_recipes(write(tmp_path / "mine.json", content))
+    assert base.config(0).model == "tgn"
+    with pytest.raises(
+        ConfigError, match="mine, variant 'wide': Unknown option 'dimm' of tgn and its training"
+    ):
+        wide.config(0)
+
+
 def test_a_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.json: no such recipe"):
+    with pytest.raises(ConfigError, match=r"none\.json: no such file"):
         read_recipes(tmp_path / "none.json")
 
 

@@ -223,6 +223,12 @@ def test_a_class_of_a_notebook_is_reopened_once_it_is_registered(
     assert isinstance(contig.Run.open(tmp_path / "run").model, Local)
 
 
+def test_a_model_without_parameters_must_say_so() -> None:
+    silent = type("Silent", (Constant,), {"learns": True})
+    with pytest.raises(ConfigError, match=r"Silent has no parameters to train.*learns = False"):
+        contig.fit(text_id_stream(), silent, epochs=1, show=False)
+
+
 def test_a_module_that_is_gone(outside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = RunConfig.of("rhythm:Rhythm")
     RunFolder(tmp_path / "run").create(text_id_stream(), config)

@@ -119,11 +119,16 @@ def test_resuming_with_other_numerics_warns(copy: Path, caplog: pytest.LogCaptur
 
 
 def test_a_missing_run_suggests_others(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"no config\.json.*Did you mean 'tiny'.*contig train DATA"):
+    with pytest.raises(
+        RunError, match=r"tinny: no such run\. Did you mean 'tiny'\? Train one with 'contig train DATA"
+    ):
         Run.open(run.path.with_name("tinny"))
     with pytest.raises(RunError, match=r"is not a run: it has no config\.json\. Train one") as caught:
         Run.open(tmp_path)
     assert "Did you mean" not in str(caught.value)
+    (tmp_path / "events.csv").touch()
+    with pytest.raises(RunError, match=r"events\.csv is a file; expected the folder of a run"):
+        Run.open(tmp_path / "events.csv")
 
 
 @pytest.mark.parametrize("missing", [("serving.pt", "best.pt"), ("metrics.json",), ("best.pt",)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.metrics import average_precision_score
-from support.sharing import ShareTask
+from support.sharing import ShareResult, ShareTask
 from support.trained import TINY, tiny_stream
 
 from contig.data.events import EventStream
@@ -22,8 +22,10 @@ from contig.kernels.devices import hardware
 from contig.models import EventBatch, NodeState
 from contig.runs.run import Run
 from contig.tasks import label_decoding
+from contig.tasks.context import EvaluationContext
 from contig.tasks.link import LinkTask
 from contig.tasks.link_negatives import draw_negatives
+from contig.tasks.predictions import Measured
 from contig.tasks.ranking import Ranker
 from contig.tasks.recommend import recommend_report
 from contig.training.fit import fit
@@ -120,7 +122,7 @@ def test_recency_ranks_a_fixed_habit_first() -> None:
 
 
 def test_options_of_another_task_are_refused(run: Run) -> None:
-    with pytest.raises(ConfigError, match=r"Unknown option 'negatives'.*options of the task recommend"):
+    with pytest.raises(ConfigError, match=r"Unknown option 'negatives' of the task recommend"):
         run.evaluate("recommend", negatives="random")
     assert tiny_stream().label is None
     with pytest.raises(DataError, match="tiny has no labels"):
@@ -189,6 +191,27 @@ def test_a_task_can_be_passed_as_an_object(run: Run) -> None:
     assert found.facts == run.metrics.facts
     with pytest.raises(ConfigError, match="Set the option power when you create the task share"):
         run.evaluate(ShareTask(), power=2)  # type: ignore[call-overload]
+
+
+class LeadTask(ShareTask):
+    """The share, with a prediction for each event."""
+
+    def measure_each(self, context: EvaluationContext) -> Measured[ShareResult]:
+        return Measured(self.measure(context), {"position": np.arange(len(context.data.split.test))})
+
+
+def test_the_predictions_of_a_task_of_your_own(run: Run) -> None:
+    found = run.evaluate_each(LeadTask)
+    assert found.table()["position"].to_pylist() == list(range(len(run.split.test)))
+
+
+def test_an_incomplete_task_is_refused(run: Run) -> None:
+    nameless = type("Nameless", (ShareTask,), {"options": dict})
+    with pytest.raises(ConfigError, match="Nameless cannot be used as a task: options must be a dataclass"):
+        run.evaluate(nameless)
+    odd = type("Odd", (ShareTask,), {"measure": lambda self, context: 3})
+    with pytest.raises(ConfigError, match=r"Odd\.measure returned an object of type int; .* ShareResult"):
+        run.evaluate(odd)
 
 
 def test_a_task_is_given_by_name_by_class_or_as_an_object(run: Run) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import nan
+from types import SimpleNamespace
+from typing import Any
 
 from contig.tasks.baselines import losses
 from contig.tasks.link import LinkProtocol, LinkResult, LinkTask
@@ -51,6 +53,13 @@ def test_a_model_without_new_nodes_is_compared_on_known_ones() -> None:
     ours = replace(OURS, inductive=unmeasured, inductive_dyglib=unmeasured)
     [loss] = losses(LinkTask, ours, OTHERS, inductive=False)
     assert (loss.selection, loss.heuristic, loss.better) == ("transductive", "popularity", 0.82)
+
+
+def test_a_result_that_does_not_separate_known_nodes_is_compared_as_it_is() -> None:
+    task: Any = SimpleNamespace(selections={"all": "every"}, headline="ap")
+    ours, theirs = (SimpleNamespace(every=SimpleNamespace(ap=ap)) for ap in (0.3, 0.4))
+    [loss] = losses(task, ours, {"recency": theirs}, inductive=False)  # type: ignore[arg-type, dict-item]
+    assert (loss.selection, loss.model, loss.better) == ("all", 0.3, 0.4)
 
 
 def test_heuristics_without_a_number_are_not_better() -> None:

@@ -44,7 +44,9 @@ def test_built_in_tasks() -> None:
 def test_options_are_those_of_the_task() -> None:
     assert LinkTask.of(negatives="historical").opt.negatives == "historical"
     assert ShareTask.of(power="3").opt.power == 3  # as the command line gives it
-    with pytest.raises(ConfigError, match=r"Unknown option 'candidate'. Did you mean 'candidates'"):
+    with pytest.raises(
+        ConfigError, match=r"Unknown option 'candidate' of the task recommend. Did you mean 'candidates'"
+    ):
         task_class("recommend").of(candidate=3)
     with pytest.raises(ConfigError, match="Unknown option 'negatives'"):
         task_class("classify").of(negatives="random")
@@ -95,6 +97,10 @@ def test_a_task_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None
         (
             {"options": dataclasses.make_dataclass("Options", [("device", str, "cpu")])},
             "every evaluation has an argument 'device'",
+        ),
+        (
+            {"options": dataclasses.make_dataclass("Options", [("data", str, "new.csv")])},
+            "every evaluation has an argument 'data'",
         ),
     ],
 )

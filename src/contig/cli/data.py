@@ -57,7 +57,8 @@ READING_OPTIONS: dict[str, Any] = {
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="parquet, arrow, csv, tsv, jsonl, jodie, snap, dyglib or a registered one (detected).",
+            show_default="detected",
+            help="parquet, arrow, csv, tsv, jsonl, jodie, snap, dyglib or a registered one.",
         ),
     ],
     "date_format": Annotated[

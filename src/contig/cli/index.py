@@ -40,7 +40,7 @@ def index(
     """Index Parquet files that are larger than memory; every command then reads the index like a file.
 
     Events are sorted by time and nodes are numbered on disk. An interrupted build resumes with the same
-    command. Needs DuckDB: pip install 'contig[index]'.
+    command. Needs DuckDB: pip install 'contig\\[index]'.
     """
     size = parse_bytes(memory)
     from contig.data.index_folder import read_head

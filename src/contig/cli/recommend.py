@@ -131,9 +131,10 @@ def _note_cold_starts(lists: list[RecommendationList], at: str | None, ids: Node
     cold = [one.node for one in lists if one.cold_start]
     if cold:
         shown = ", ".join(map(str, cold[:3])) + (", ..." if len(cold) > 3 else "")
+        count = f" ({len(cold):,} of {len(lists):,} nodes)" if len(lists) > 1 else ""
         console.notice(
-            f"{when}no events of {shown} ({len(cold):,} of {len(lists):,} nodes) are known; cold start: the "
-            f"most popular candidates, scored by their number of events.{_suggestion(cold, ids, side)}"
+            f"{when}cold start for {shown}{count}, without earlier events: the most popular candidates, "
+            f"scored by their number of events.{_suggestion(cold, ids, side)}"
         )
 
 

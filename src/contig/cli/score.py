@@ -24,7 +24,7 @@ app = typer.Typer()
     cls=Command,
     epilog=console.examples(
         ("contig score runs/a pairs.csv --out s.csv", "columns src, dst, t"),
-        ("contig score runs/a new.parquet --out s.parquet", "surprising?"),
+        ("contig score runs/a new.parquet --out s.parquet", "as Parquet"),
         ("contig score runs/a log.csv --src who --out s.csv", "own columns"),
         ("contig score runs/a pairs.csv --as-of event --out s.csv", "exact, slower"),
     ),

@@ -57,7 +57,11 @@ def serve(
     ] = None,
     host: Annotated[
         str,
-        typer.Option("--host", metavar="ADDRESS", help="Address to listen on; others need a token."),
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Address to listen on; any but a loopback address needs a token.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, help="0 picks a free one.")] = 8000,
     token_file: TokenFile = None,
@@ -82,7 +86,7 @@ def serve(
 
     Accepted events are on disk before they are acknowledged; after a crash the service continues
     from the same state. Stops on Ctrl-C or SIGTERM, after it finished what it accepted. Needs the
-    extra serve: pip install 'contig[serve]'.
+    extra serve: pip install 'contig\\[serve]'.
     """
     need_extra()
     from contig.live import Engine

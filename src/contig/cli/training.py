@@ -96,7 +96,7 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", "--force", help="Replace
 @app.command(
     cls=Command,
     epilog=console.examples(
-        ("contig train wikipedia", "into runs/wikipedia-contig-0"),
+        ("contig train wikipedia", "a dataset, the default model"),
         ("contig train visits.csv --src who --time when", "a file, its columns"),
         ("contig train a.csv --split 2024-05-01,2024-06-01", "own dates"),
         ("contig train a.csv --final --epochs 12", "all events"),
@@ -164,9 +164,9 @@ def train(
 @app.command(
     cls=Command,
     epilog=console.examples(
-        ("contig resume runs/wikipedia-contig-0", "an interrupted run"),
-        ("contig resume runs/wikipedia-contig-0 --epochs 80", "or train for longer"),
-        ("contig resume runs/a --set patience=10", "with more patience"),
+        ("contig resume runs/first", "an interrupted run"),
+        ("contig resume runs/first --epochs 80", "or train for longer"),
+        ("contig resume runs/first --set patience=10", "with more patience"),
     ),
 )
 def resume(

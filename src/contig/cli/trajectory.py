@@ -96,7 +96,8 @@ def _times(
     first = float(stream.t[0]) if first is None else first
     last = float(stream.t[-1]) if last is None else last
     if not first < last:
-        raise ConfigError(f"--from {first:,} --to {last:,}: the span must end after it starts.")
+        given = f"--from {first if start is None else start} --to {last if stop is None else stop}"
+        raise ConfigError(f"{given}: the span must end after it starts.")
     return np.linspace(first, last, points)
 
 

@@ -46,7 +46,9 @@ def read_candidates(path: str | Path, stream: EventStream, events: Ids) -> Ids:
     """
     path = Path(path).expanduser()
     if not path.is_file():
-        raise DataError(f"{path}: no such file of candidates.")
+        raise DataError(
+            f"{path}: no such file; candidates_from (--candidates-from) names a .pkl or .npy file."
+        )
     if stream.ids.labels.dtype.kind != "i":
         raise DataError(f"{stream.origin}: candidate files need integer node ids, as TGB and TGB-Seq have.")
     if path.suffix == ".npy":

@@ -76,7 +76,9 @@ class Dataset:
 
 def _check(name: str, found: Any) -> None:
     if not isinstance(found, Dataset):
-        raise ConfigError(f"The dataset {name!r} is a {type(found).__name__}; expected a contig.Dataset.")
+        raise ConfigError(
+            f"The dataset {name!r} is of type {type(found).__name__}; expected a contig.Dataset."
+        )
     if found.name != name and ":" not in name:
         raise ConfigError(
             f"The dataset {found.name!r} is registered as {name!r}; use the same name for both."

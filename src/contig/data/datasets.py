@@ -162,7 +162,7 @@ def _load(request: _Request, reading: ReadOptions, download: bool) -> EventStrea
     if dataset.generate is None:
         stream = _load_file(dataset, reading, download)
     else:
-        stream = dataset.generate(argument)
+        stream = _generate(dataset, argument)
     stream = replace(stream, benchmark=True)
     if reading.features is False:
         stream = replace(stream, edge_features=None, edge_columns=())
@@ -177,12 +177,24 @@ def _load(request: _Request, reading: ReadOptions, download: bool) -> EventStrea
     return require_features(stream) if reading.features else stream
 
 
+def _generate(dataset: Dataset, argument: str) -> EventStream:
+    """Call the function of a dataset; one from outside the package may return anything."""
+    assert dataset.generate is not None
+    stream = dataset.generate(argument)
+    if not isinstance(stream, EventStream):
+        raise ConfigError(
+            f"generate of the dataset {dataset.name!r} returned an object of type {type(stream).__name__}; "
+            "expected an EventStream."
+        )
+    return stream
+
+
 def _reject_file_options(name: str, reading: ReadOptions) -> None:
     """Reject options that a dataset does not take: its description says how it is read."""
     if not isinstance(reading.features, bool | None):
         raise ConfigError(
             f"features={list(reading.features)!r}: columns can be named for files only; "
-            f"dataset {name!r} takes True or False."
+            f"dataset {name!r} takes True or False (--features all or none)."
         )
     for option in reading.as_dict():
         if option not in ("features", "preprocess", "node_features", "data_dir"):

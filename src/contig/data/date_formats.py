@@ -35,7 +35,7 @@ def check_date_format(format: str) -> None:
         datetime.strptime(f"{datetime(2024, 5, 1, tzinfo=UTC):{format}}", format)
     except (ValueError, re.error) as error:
         raise ConfigError(
-            f"date_format={format!r} is not a format of dates ({error}); write one such as '%m/%d/%Y %H:%M'."
+            f"date_format={format!r} is not a valid date format ({error}); use one such as '%m/%d/%Y %H:%M'."
         ) from None
     if not re.search("%[YycGsxD]", format):
         raise ConfigError(f"date_format={format!r} has no year; write one such as '%m/%d/%Y %H:%M'.")
@@ -71,7 +71,7 @@ def _exact(column: Column, text: pa.ChunkedArray, format: str) -> pa.ChunkedArra
         except (ValueError, OverflowError):
             row = pc.index(text, value).as_py()
             raise column.error(
-                row, f"does not match date_format={format!r}; fix one of them.", value
+                row, f"does not match date_format={format!r}; correct the value or the format.", value
             ) from None
     dates = pa.array(found, pa.int64()).cast(pa.timestamp("us", "UTC"))
     return pa.chunked_array([dates.take(coded.indices)])

@@ -94,6 +94,6 @@ def _check_names(models: Sequence[str], settings: Mapping[str, Any]) -> None:
         if name == "seed":
             raise ConfigError("--set seed: seeds are numbered from 0; choose how many with --seeds.")
         if owner and owner not in models:
-            raise ConfigError(f"--set {key}: {unknown('model in this comparison', owner, models)}")
+            raise ConfigError(f"--set {key}: {unknown('model', owner, models, 'in this comparison')}")
         if not owner and name not in known:
-            raise ConfigError(f"--set {key}: {unknown('option of any of these models', name, known)}")
+            raise ConfigError(f"--set {key}: {unknown('option', name, known, 'of these models')}")

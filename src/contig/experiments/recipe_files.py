@@ -35,7 +35,7 @@ def find_recipe_file(given: str | Path) -> Path:
     if str(given) in known:
         return known[str(given)]
     if path.suffix in SUFFIXES:
-        raise ConfigError(f"{path}: no such recipe.")
+        raise ConfigError(f"{path}: no such file. List the recipes of the package with 'contig recipes'.")
     raise ConfigError(f"{unknown('recipe', str(given), known)} Or give a .json or .toml file.")
 
 

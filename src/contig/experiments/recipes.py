@@ -17,7 +17,7 @@ from typing import Any
 from contig.data.datasets import open_stream
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
-from contig.errors import unknown
+from contig.errors import ConfigError, unknown
 from contig.experiments.recipe_files import find_recipe_file, load_recipe_file, not_a_recipe
 from contig.files import expanded
 from contig.models import DEFAULT_MODEL
@@ -54,8 +54,13 @@ class Recipe:
         return self.stem if self.file in ("", Path(self.data).stem) else f"{_slug(self.file)}-{self.stem}"
 
     def config(self, seed: int) -> RunConfig:
-        """Return the config of its run with a seed."""
-        return RunConfig.of(self.model, {**self.settings, "seed": seed})
+        """Return the config of its run with a seed; an error names the recipe's file and variant."""
+        try:
+            return RunConfig.of(self.model, {**self.settings, "seed": seed})
+        except ConfigError as error:
+            place = [self.file] if self.file else []
+            place += [] if self.variant == PLAIN else [f"variant {self.variant!r}"]
+            raise ConfigError(f"{', '.join(place)}: {error}" if place else str(error)) from error
 
 
 def heuristics_for(recipes: Sequence[Recipe]) -> list[Recipe]:
@@ -99,6 +104,8 @@ def _parse(content: Any, file: str) -> list[Recipe]:
     for name in content:
         if name not in FIELDS:
             raise ValueError(unknown("field", name, FIELDS[:-1]).rstrip("."))
+    if "data" not in content:
+        raise ValueError("the field data is missing")
     for name in ("data", "model"):
         if not isinstance(content.get(name, DEFAULT_MODEL if name == "model" else None), str):
             raise ValueError(f"the field {name} must be text")

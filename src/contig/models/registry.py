@@ -142,8 +142,8 @@ def model_label(name: str) -> str:
     """Return the name to show for a model: that of its class if it was given as ``package.module:Class``."""
     if ":" not in name:
         return name
-    short = model_class(name).name
-    return name if short in REGISTRY else short
+    model = model_class(name)
+    return model.name if model.name not in REGISTRY or REGISTRY[model.name] is model else name
 
 
 def _path(model: type[Model]) -> str:

@@ -48,8 +48,7 @@ class RunConfig:
         given = dict(settings or {})
         for name in given:
             if name not in ours | theirs:
-                message = unknown("option", name, ours | theirs)
-                raise ConfigError(f"{message} These are the options of {model} and of its training.")
+                raise ConfigError(unknown("option", name, ours | theirs, f"of {model} and its training"))
         if "split" in given:
             given["split"] = split_text(given["split"])
         train = set_options(train, {k: v for k, v in given.items() if k in ours})

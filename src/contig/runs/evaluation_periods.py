@@ -25,6 +25,7 @@ from contig.runs.observed import GrowingStream
 from contig.streaming.prepared import PreparedStream
 from contig.tasks.context import EvaluationContext
 from contig.tasks.predictions import Columns, prediction_table
+from contig.tasks.registry import check_result
 from contig.tasks.results import DataFacts, Evaluation
 from contig.tasks.task import Task
 
@@ -59,6 +60,7 @@ class EvaluationPeriod:
         data = self.data
         with Display(show) as display:
             measured = task.measure_each(EvaluationContext(model, state, data, batch_size, display.bar))
+        check_result(task, measured.result)
         facts = replace(run_facts(config, data.stream, data.device, batch_size), data=self.origin)
         return EventEvaluation(Evaluation(facts=facts, result=measured.result), self, measured.predictions)
 

@@ -28,7 +28,7 @@ import torch
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream, saved_files
-from contig.errors import ContigError, RunError, unknown
+from contig.errors import ContigError, RunError, did_you_mean
 from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing, sha256
 from contig.locks import locked
 from contig.models import Model, NodeState
@@ -158,6 +158,17 @@ class RunFolder:
             (self.path / name).unlink(missing_ok=True)
         self.checksums.forget(removed)
 
+    def _missing(self) -> str:
+        """Return the message for a path that is not the folder of a run."""
+        if self.path.is_file():
+            return f"{self.path} is a file; expected the folder of a run, which 'contig train' creates."
+        train = f"Train one with 'contig train DATA --out {self.path}'."
+        if self.path.exists():
+            return f"{self.path} is not a run: it has no config.json. {train}"
+        others = [p.name for p in self.path.parent.glob("*/") if (p / "config.json").exists()]
+        hint = did_you_mean(self.path.name, others, 0.5)
+        return f"{self.path}: no such run.{hint} {train}"
+
     # -- the files -------------------------------------------------------------------------------
 
     def manifest(self) -> RunManifest:
@@ -165,12 +176,7 @@ class RunFolder:
         if not self.has("config.json"):
             restore_former(self.path)
         if not self.has("config.json"):
-            others = [p.name for p in self.path.parent.glob("*/") if (p / "config.json").exists()]
-            hint = "" if self.path.exists() or not others else f" {unknown('run', self.path.name, others)}"
-            raise RunError(
-                f"{self.path} is not a run: it has no config.json.{hint} Train one with "
-                f"'contig train DATA --out {self.path}'."
-            )
+            raise RunError(self._missing())
         if self.checksums.exist:
             self.checksums.verify("config.json")
             return read_manifest(self.path / "config.json")

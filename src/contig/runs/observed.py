@@ -124,8 +124,8 @@ def checked_times(stream: EventStream, t: Array, place: Place, *, late: Late | N
     if late != "history" and (t < last).any():
         row = int(np.argmax(t < last))
         raise DataError(
-            f"{place(row)}: t={t[row]} is before the last event that the run knows, at {last}; observe "
-            f"events in time order, and each once.{HISTORY if late else ''}"
+            f"{place(row)}: t={t[row]} is before the last event that the run knows, at {last}. New events "
+            f"must come in time order, each of them once.{HISTORY if late else ''}"
         )
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))

@@ -47,7 +47,7 @@ from contig.streaming.online import replay_stream
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.walker import replay
 from contig.tasks.baselines import HEURISTICS
-from contig.tasks.registry import task_class
+from contig.tasks.registry import check_task_class, task_class
 from contig.tasks.results import DataFacts, Evaluation, TaskResult
 from contig.tasks.task import Task
 
@@ -494,6 +494,7 @@ def _task(task: str | Task[Any, Any] | type[Task[Any, Any]], options: dict[str, 
     if isinstance(task, str):
         return task_class(task).of(**options)
     if isinstance(task, type) and issubclass(task, Task):
+        check_task_class(getattr(task, "name", ""), task)
         return task.of(**options)
     if not isinstance(task, Task):
         raise ConfigError(

@@ -46,7 +46,7 @@ def losses(
     found = []
     for selection, field in task.selections.items():
         own = _value(task, result, field)
-        theirs = field if inductive else "old_old"
+        theirs = "old_old" if not inductive and hasattr(result, "old_old") else field
         better = {
             name: value for name, one in heuristics.items() if (value := _value(task, one, theirs)) > own
         }

@@ -151,8 +151,8 @@ def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
     """Return the labels as booleans; raise a ``DataError`` where there is nothing to learn or to measure."""
     if stream.label is None:
         raise DataError(
-            f"{stream.origin} has no labels to classify. Name their column, label=... (--label COLUMN); the "
-            "run must be trained on a stream with labels, too."
+            f"{stream.origin} has no labels to classify. Train a run on a stream with labels, and name their "
+            "column with label=... (--label COLUMN)."
         )
     if missing := int((stream.label == UNKNOWN_LABEL).sum()):
         raise DataError(

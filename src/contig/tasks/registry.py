@@ -20,9 +20,12 @@ GROUP = "contig.tasks"  # the entry point group in which installed packages offe
 RESERVED = (
     "run",
     "task",
+    "data",
+    "reading",
     "batch_size",
     "show",
     "out",
+    "latex",
     "heuristics",
     "device",
     "json",
@@ -61,6 +64,15 @@ def _problem(name: str, kind: type[Task[Any, Any]]) -> str | None:
     if not isinstance(result, type) or not issubclass(result, TaskResult):
         return "result_type must be a dataclass derived from contig.TaskResult"
     return None
+
+
+def check_result(task: Task[Any, Any], found: Any) -> None:
+    """Raise a ``ConfigError`` if a task measured anything but what it declares."""
+    if not isinstance(found, task.result_type):
+        raise ConfigError(
+            f"{type(task).__qualname__}.measure returned an object of type {type(found).__name__}; expected "
+            f"its result_type, {task.result_type.__name__}."
+        )
 
 
 REGISTRY: Registry[type[Task[Any, Any]]] = Registry("task", _BUILTIN, GROUP, check_task_class)

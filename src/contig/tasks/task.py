@@ -49,8 +49,7 @@ class Task(ABC, Generic[Options, R]):
         known = [field.name for field in fields(cls.options)]
         for name in settings:
             if name not in known:
-                message = unknown("option", name, known)
-                raise ConfigError(f"{message} These are the options of the task {cls.name}.")
+                raise ConfigError(unknown("option", name, known, f"of the task {cls.name}"))
         return cls(set_options(cls.options(), settings))
 
     def protocol(self, context: EvaluationContext) -> Protocol:

@@ -30,8 +30,9 @@ def before_training(session: Session) -> Iterator[str]:
         )
     smaller = _smaller_batches(session)
     if steps < FEW_STEPS and smaller:
+        count = f"{steps} step{'' if steps == 1 else 's'}"
         yield (
-            f"an epoch has only {steps} steps ({events:,} training events in batches of {size:,}); "
+            f"an epoch has only {count} ({events:,} training events in batches of {size:,}); "
             f"on a stream this short try batch_size={smaller}"
         )
 

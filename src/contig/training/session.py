@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from contig.data.negatives import Negatives
+from contig.errors import ConfigError
 from contig.layers.losses import link_loss
 from contig.models import EventBatch, Model, NodeState
 from contig.ranks import Ranks, ranks
@@ -222,6 +223,11 @@ def _candidates(options: TrainOptions) -> int:
 
 
 def _adam(model: Model, options: TrainOptions, compiled: bool) -> FlatAdam:
+    if next(model.parameters(), None) is None:
+        raise ConfigError(
+            f"{type(model).__qualname__} has no parameters to train. Give it some, or set learns = False if "
+            "it has nothing to learn."
+        )
     return FlatAdam(
         model,
         lr=options.lr,

@@ -23,7 +23,7 @@ TEXT_FORMATS = ("csv", "tsv", "jodie", "snap", "jsonl", "dyglib")
 
 def _check(name: str, found: Any) -> None:
     if not callable(found):
-        raise ConfigError(f"The reader {name!r} is a {type(found).__name__}; expected a function.")
+        raise ConfigError(f"The reader {name!r} is of type {type(found).__name__}; expected a function.")
 
 
 READERS: Registry[Reader] = Registry(

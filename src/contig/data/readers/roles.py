@@ -95,7 +95,16 @@ def _reject_unknown(table: OpenedTable, reading: ReadOptions) -> None:
     near = [m for _, name in wrong if isinstance(name, str) for m in close_names(name, table.names)]
     hint = f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
     counted = ", counted from 0" if any(isinstance(name, int) for _, name in wrong) else ""
-    raise DataError(f"{table.origin}: there is {problem}.{hint} There are {listed(table.names)}{counted}.")
+    mixed = any(isinstance(name, int) for _, name in given) and any(
+        isinstance(name, str) for _, name in wrong
+    )
+    advice = (
+        " A position means that the file has no header: use names for all columns or for none."
+        if mixed
+        else ""
+    )
+    there = f"There are {listed(table.names)}{counted}."
+    raise DataError(f"{table.origin}: there is {problem}.{hint} {there}{advice}")
 
 
 def _matches(table: OpenedTable, given: ColumnName) -> list[int]:
@@ -144,6 +153,11 @@ FLAGS = {"t": "--time"}  # the command line options that are not named like the 
 
 def _no_columns(table: OpenedTable, missing: Sequence[str], taken: set[int]) -> DataError:
     """Return the error for a table in which some roles have no column: it names all of them."""
+    if len(table.names) < len(REQUIRED):
+        return DataError(
+            f"{table.origin}: events need three columns, a source, a destination and a time; found only "
+            f"{' and '.join(map(repr, table.names))}. Add what is missing; of a file, check the separator."
+        )
     if not table.has_header or all(is_number(name) for name in table.names):
         return DataError(
             f"{table.origin}: no column for {' and '.join(map(repr, missing))}; the file seems to have no "
@@ -151,12 +165,12 @@ def _no_columns(table: OpenedTable, missing: Sequence[str], taken: set[int]) -> 
             "src=0, dst=1, t=2, or on the command line --src 0 --dst 1 --time 2."
         )
     known = {role: NODE_NAMES.get(role, ALIASES[role]) for role in missing}
-    problem = ", none ".join(f"{role!r} or similar ({', '.join(known[role])})" for role in missing)
+    problem = " and ".join(f"the {ROLE_WORDS[role]} ({', '.join(known[role][:4])}, ...)" for role in missing)
     guesses = _guesses(table, known, taken)
     keywords = ", ".join(f"{role}={guess!r}" for role, guess in guesses.items())
     flags = " ".join(f"{FLAGS.get(role, f'--{role}')} {quote(guess)}" for role, guess in guesses.items())
     return DataError(
-        f"{table.origin}: no column is called {problem}; there are {listed(table.names)}. Name the columns, "
+        f"{table.origin}: no column is recognized for {problem}; there are {listed(table.names)}. Name them, "
         f"for instance {keywords}, or on the command line {flags}."
     )
 

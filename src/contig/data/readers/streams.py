@@ -143,8 +143,8 @@ def require_features(stream: EventStream) -> EventStream:
     """Return the stream itself, or raise if it has no edge features."""
     if stream.edge_features is None:
         raise DataError(
-            f"features=True, but {stream.origin} has no edge features; omit the option or read a file that "
-            "has them."
+            f"{stream.origin} has no edge features; leave out features=True (--features all), or read a "
+            "file that has them."
         )
     return stream
 
@@ -179,8 +179,8 @@ def _open_path(path: Path, reading: ReadOptions) -> OpenedTable | EventStream:
     if (opened := open_object(found)) is not None:
         return replace(opened, origin=str(path), place=row_place(str(path)))
     raise ConfigError(
-        f"The reader {format!r} returned a {type(found).__name__}; expected an EventStream, a table that "
-        "exports an Arrow stream, or a dict of columns."
+        f"The reader {format!r} returned an object of type {type(found).__name__}; expected an EventStream, "
+        "a table that exports an Arrow stream, or a dict of columns."
     )
 
 
