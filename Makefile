@@ -14,8 +14,9 @@ PIP_INSTALL := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.t
 SETTINGS := DEFAULT=1 MKL_CBWR=AVX2 MKL_CBWR=COMPATIBLE ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 OMP_NUM_THREADS=1
 # Where numbers are computed; the fast choice runs these under the two settings that differ most.
 NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs test_numerics.py)
-# Stealing keeps the tests of a file together, so that they share what they train.
-RUN_TESTS = $(BIN)/python -m pytest -n auto --dist worksteal
+# Stealing keeps the tests of a file together, so that they share what they train. Compiled tests are kept even where
+# the environment says otherwise: compiling all of them takes every worker six seconds.
+RUN_TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 .PHONY: help setup test test-wheel docs test-portable test-portable-fast test-lowest torture fuzz demo check format bench clean
 .DEFAULT_GOAL := help

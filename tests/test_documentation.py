@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pyarrow.parquet as pq
 import pytest
 from support.commands import Answer
+from support.labels import quick_classifiers
 
 from contig.data.catalog import DATASETS
 from contig.data.datasets import load_dataset
@@ -102,6 +103,7 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
         monkeypatch.setenv("CONTIG_DATA", str(Path(data).resolve()))  # it may be relative
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.chdir(tmp_path)
+    quick_classifiers(monkeypatch)
     for registry in REGISTRIES:  # what a program registers ends with it
         monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     return tmp_path

@@ -12,6 +12,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import estimator_checks
+from support.labels import quick_classifiers
 from support.trained import TINY, tiny_stream
 
 from contig.data.events import EventStream
@@ -124,7 +125,10 @@ def labelled(events: np.ndarray) -> np.ndarray:
     return (events[:, 1] % 2 == 0).astype(int)
 
 
-def test_a_classifier_learns_labels(events: np.ndarray, tmp_path: Path) -> None:
+def test_a_classifier_learns_labels(
+    events: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quick_classifiers(monkeypatch)
     make = partial(ContigClassifier, "contig", epochs=1, settings=SETTINGS, out=str(tmp_path / "run"))
     estimator = make().fit(events[:360], labelled(events[:360]))
     later = events[360:]

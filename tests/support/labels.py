@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from contig.data.events import EventStream
-from contig.tasks import label_decoding
+from contig.tasks import label_decoding, label_trees
 from support.problems import random_stream
+
+
+def quick_classifiers(patch: pytest.MonkeyPatch) -> None:
+    """Grow few trees and train decoders shortly, where nothing depends on their quality."""
+    patch.setattr(label_trees, "ROUNDS", 20)
+    patch.setattr(label_decoding, "VALIDATIONS", 3)
 
 
 @pytest.fixture(autouse=True)
