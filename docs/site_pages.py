@@ -67,7 +67,8 @@ def command_section(name: str, command: Any, root: Any) -> list[str]:
     context = command.make_context(name, [], resilient_parsing=True)
     params = [one for one in command.get_params(context) if "--help" not in one.opts]
     usage = " ".join(["contig", name, *command.collect_usage_pieces(context)])
-    lines = [f"## contig {name}", "", inspect.cleandoc(command.help or ""), "", "```text", usage, "```", ""]
+    about = inspect.cleandoc(command.help or "").replace("\\[", "[")
+    lines = [f"## contig {name}", "", about, "", "```text", usage, "```", ""]
     rows = [option_row(one) for one in params]
     lines += ["| argument or option | meaning |", "|---|---|", *rows, ""]
     examples = re.sub(r"\[/?[a-z ]+\]", "", command.epilog or "").removeprefix("Examples\n")

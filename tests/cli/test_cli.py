@@ -115,6 +115,7 @@ def test_every_command_has_help_and_examples(command: str) -> None:
     for typed in ("bool", "<", "default: ("):
         assert typed not in answer.out
     assert "{" not in next(line for line in answer.out.splitlines() if "Usage:" in line)
+    assert "pip install 'contig'" not in answer.words  # rich takes the name of an extra for markup
 
 
 @pytest.mark.parametrize("command", COMMANDS)
