@@ -23,7 +23,7 @@ from contig.data.validation import (
     validate_ids,
     validate_times,
 )
-from contig.errors import DataError
+from contig.errors import DataError, unknown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +36,8 @@ COLUMNS = ("src", "dst", "t", "features")
 class Events:
     """Events in columns: the user's ids, times as in the run's events or dates, and its features, if any.
 
-    An Arrow table has the same columns, ``features`` as lists, or the feature columns of the run by name.
+    An Arrow table has the same columns, ``features`` as lists or as a struct of the run's feature columns, or
+    these columns themselves.
     """
 
     src: ArrayLike
@@ -77,7 +78,7 @@ class CheckedEvents:
 
 def checked(events: Events | pa.Table, traits: StreamTraits, max_batch: int) -> CheckedEvents:
     """Check a batch and sort it by time, stably; raise ``DataError`` if any value is invalid."""
-    columns, features = _columns(events, traits.plan)
+    columns, features = _columns(events, traits)
     lengths = {name: len(column) for name, column in columns.items()}
     check_lengths(lengths if features is None else {**lengths, "features": len(features)}, ORIGIN)
     if len(columns["t"]) > max_batch:
@@ -90,8 +91,9 @@ def checked(events: Events | pa.Table, traits: StreamTraits, max_batch: int) -> 
     return CheckedEvents([src[i] for i in rows], [dst[i] for i in rows], t[order], ordered, order)
 
 
-def _columns(events: Any, plan: FeaturePlan | None) -> tuple[dict[str, Column], NDArray[np.float32] | None]:
+def _columns(events: Any, traits: StreamTraits) -> tuple[dict[str, Column], NDArray[np.float32] | None]:
     """Return the columns of events, and their features as the model takes them."""
+    plan = traits.plan
     if isinstance(events, Events):
         columns = {name: Column.of(getattr(events, name), name, ORIGIN) for name in ("src", "dst", "t")}
         given = events.features
@@ -104,12 +106,39 @@ def _columns(events: Any, plan: FeaturePlan | None) -> tuple[dict[str, Column], 
         raise DataError(f"{ORIGIN}: there is no column {missing[0]!r}; events need src, dst and t.")
     columns = {name: _table_column(events, name) for name in COLUMNS if name in names}
     features = columns.pop("features", None)
+    if features is not None and _is_struct(features):
+        return columns, _by_name(features, traits)
     if features is None and plan is not None and len(columns["t"]):
         found = [_table_column(events, name) for name in plan.inputs if name in names]
         none = RawFeatures(np.zeros((len(columns["t"]), 0), np.float32), ())
         return columns, plan.encode(raw_features(found, plan.kinds) if found else none, ORIGIN)
     matrix = None if features is None or not len(features) else validate_features([features])
     return columns, _encoded(matrix, plan)
+
+
+def _is_struct(column: Column) -> bool:
+    return str(column.values.type).startswith("struct<")
+
+
+def _by_name(column: Column, traits: StreamTraits) -> NDArray[np.float32]:
+    """Encode features that are given by name, as a struct."""
+    import pyarrow.compute as pc
+
+    plan = traits.plan
+    if plan is None:
+        cure = f"send {traits.edge_width} numbers as a list" if traits.edge_width else "leave them out"
+        raise DataError(f"{ORIGIN}: the run was trained without named features; {cure}.")
+    names = [column.values.type.field(i).name for i in range(column.values.type.num_fields)]
+    if strange := [name for name in names if name not in plan.inputs]:
+        raise DataError(f"{ORIGIN}: {unknown('feature', strange[0], plan.inputs)}")
+    if len(set(names)) < len(names):
+        raise DataError(f"{ORIGIN}: a feature is given twice.")
+    found = [
+        Column(name, pc.struct_field(column.values, [i]), ORIGIN, row_place(ORIGIN))
+        for i, name in enumerate(names)
+    ]
+    none = RawFeatures(np.zeros((len(column), 0), np.float32), ())
+    return plan.encode(raw_features(found, plan.kinds) if found else none, ORIGIN)
 
 
 def _table_column(table: pa.Table, name: str) -> Column:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -20,6 +21,7 @@ JSON_LINES = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 
 COLUMNS = ("src", "dst", "t", "features")
+MOST_FEATURES = 10_000
 
 _EVENT = TypeAdapter(Event)
 
@@ -140,7 +142,44 @@ def _text(values: Sequence[Any]) -> pa.Array:
         raise _invalid("The body has text that is not valid Unicode.") from None
 
 
-def _features(rows: Sequence[Sequence[float] | None]) -> pa.Array:
+def _features(rows: Sequence[Sequence[float] | Mapping[str, Any] | None]) -> pa.Array:
+    if any(isinstance(row, Mapping) for row in rows):
+        return _named_features([row if isinstance(row, Mapping) else {} for row in rows])
+    return _listed_features([None if isinstance(row, Mapping) else row for row in rows])
+
+
+def _named_features(rows: Sequence[Mapping[str, Any]]) -> pa.Array:
+    """Return features by name as a struct; all events of a batch have the same ones."""
+    names = list(rows[0])
+    if any(row.keys() != rows[0].keys() for row in rows) or not names:
+        raise _invalid(
+            "Every event of a batch needs the same features, at least one; null is a missing value."
+        )
+    if len(names) > MOST_FEATURES:
+        raise _invalid(f"An event has up to {MOST_FEATURES:,} features.")
+    columns = [_values(name, [row[name] for row in rows]) for name in names]
+    return pa.StructArray.from_arrays(columns, [str(_text([name])[0]) for name in names])
+
+
+def _values(name: str, values: Sequence[Any]) -> pa.Array:
+    """Return the values of one feature: numbers, or text where one of them is text."""
+    kinds = {type(value) for value in values if value is not None}
+    if not kinds <= {bool, int, float, str}:
+        raise _invalid(f"The feature {name!r} must be a number, text, true, false or null.")
+    if str in kinds:
+        return _text([value if value is None or isinstance(value, str) else str(value) for value in values])
+    try:
+        numbers = [None if value is None else float(value) for value in values]
+    except OverflowError:
+        numbers = [math.inf]
+    if any(value is not None and not math.isfinite(value) for value in numbers):
+        raise _invalid(
+            f"The feature {name!r} has a value that is not a finite number; null is a missing one."
+        )
+    return pa.array(numbers, pa.float64())
+
+
+def _listed_features(rows: Sequence[Sequence[float] | None]) -> pa.Array:
     widths = {-1 if row is None else len(row) for row in rows}
     if len(widths) > 1 or 0 in widths:
         raise _invalid("Every event of a batch needs the same number of features, at least one.")
@@ -242,7 +281,14 @@ def _time_type(kind: pa.DataType) -> bool:
 
 
 def _feature_type(kind: pa.DataType) -> bool:
+    if pa.types.is_struct(kind):
+        return kind.num_fields <= MOST_FEATURES and all(map(_value_type, kind))
     return is_list(kind) and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+
+
+def _value_type(field: pa.Field) -> bool:
+    kind = field.type
+    return pa.types.is_boolean(kind) or pa.types.is_floating(kind) or _id_type(kind)
 
 
 _TYPES: dict[str, Callable[[pa.DataType], bool]] = {

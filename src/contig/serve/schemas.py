@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, WithJsonSchema
 
 NodeId = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)] | Annotated[StrictStr, Field(min_length=1)]
 Finite = Annotated[StrictFloat, Field(allow_inf_nan=False)]
@@ -15,6 +15,8 @@ Time = (
     | Annotated[float, Field(strict=True, gt=-(2.0**62), lt=2.0**62)]
     | StrictStr
 )
+# Checked by hand: an error for each of a million values would fill the memory.
+Value = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean", "null"]})]
 SideName = Literal["src", "dst"]
 
 
@@ -28,8 +30,9 @@ class Event(_Body):
     src: NodeId
     dst: NodeId
     t: Time = Field(description="a number in the unit of the training events, or a date in ISO 8601")
-    features: Annotated[list[Number], Field(fail_fast=True)] | None = Field(
-        None, description="the event's features, if the run has any"
+    features: Annotated[list[Number], Field(fail_fast=True)] | dict[StrictStr, Value] | None = Field(
+        None,
+        description="the run's features, if it has any: by name, null if missing; or a list in their order",
     )
 
 

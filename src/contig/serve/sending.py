@@ -12,6 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from contig.data.events import EventStream
+from contig.data.feature_columns import RawFeatures, arrow_columns
 from contig.serve.client import Client, RejectedEvent, SentBatch, ServiceError
 
 TRANSIENT = frozenset({0, 429, 500, 502, 503, 504, 507})  # 0: no answer at all
@@ -54,7 +55,7 @@ def batches(stream: EventStream, size: int) -> Iterator[Batch]:
         columns = {"src": labels[stream.src[part]], "dst": labels[stream.dst[part]], "t": stream.t[part]}
         arrays = {column: pa.array(values) for column, values in columns.items()}
         if stream.edge_features is not None:
-            arrays["features"] = _lists(stream, part)
+            arrays["features"] = _named(stream, part) if stream.edge_columns else _lists(stream, part)
         yield Batch(f"{name}-{part.start}-{part.stop}", pa.table(arrays))
 
 
@@ -63,6 +64,13 @@ def _fingerprint(stream: EventStream) -> str:
     digest = hashlib.sha256(stream.fingerprint().encode())
     digest.update(json.dumps(stream.ids.labels.tolist()).encode())
     return digest.hexdigest()[:24]
+
+
+def _named(stream: EventStream, part: slice) -> pa.StructArray:
+    """Return the feature columns of a file by name, as they are in it."""
+    assert stream.edge_features is not None
+    columns = arrow_columns(RawFeatures(stream.edge_features[part], stream.edge_columns))
+    return pa.StructArray.from_arrays(list(columns.values()), list(columns))
 
 
 def _lists(stream: EventStream, part: slice) -> pa.Array:
