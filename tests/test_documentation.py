@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.commands import Answer
 from support.labels import quick_classifiers
+from support.trained import fast_training
 
 from contig.data.catalog import DATASETS
 from contig.data.datasets import load_dataset
@@ -90,8 +92,8 @@ PYTHON = [block for page in PAGES for block in read(page, "python")]
 
 
 @pytest.fixture
-def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """An empty working folder with ``contig`` on the path and no network."""
+def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """An empty working folder with ``contig`` on the path and no network; trainings draw no curve."""
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         monkeypatch.setenv(name, NOWHERE)
     monkeypatch.setenv("no_proxy", "")
@@ -106,7 +108,8 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     quick_classifiers(monkeypatch)
     for registry in REGISTRIES:  # what a program registers ends with it
         monkeypatch.setattr(registry, "_registered", dict(registry._registered))
-    return tmp_path
+    with fast_training():
+        yield tmp_path
 
 
 def test_every_page_has_something_to_run() -> None:
