@@ -20,7 +20,7 @@ from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, DataError, DiskError
-from contig.history import History, building
+from contig.history import History, building, stored_evidence
 from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
 from contig.kernels.dispatch import disabled
@@ -138,6 +138,35 @@ def test_evidence_is_stored_with_the_index_and_grows(tmp_path: Path) -> None:
         for history in (plain, mapped):
             history.append(*new, t, torch.ones(len(t), 3))
     assert {path: path.read_bytes() for path in folder.glob("evidence-*/*")} == stored
+
+
+def test_events_that_were_appended_first_are_counted_and_not_stored(tmp_path: Path) -> None:
+    """Evidence that is asked for after events were appended, whether or not it was stored before."""
+    folder = build_index(write_files(tmp_path, (300, 211)), tmp_path / "index")
+    spec = EvidenceSpec((3.0, 20.0), nodes=True, steps=(1, 3))
+    streams = contig.read_events(tmp_path / "files"), contig.read_events(folder)
+    rng = np.random.default_rng(0)
+    new = [torch.from_numpy(rng.integers(0, 12, 57)) for _ in range(2)]
+    for _ in range(2):
+        plain, mapped = (History.from_stream(stream) for stream in streams)
+        end = int(plain.events["t"][-1]) + 9
+        for history in (plain, mapped):
+            history.append(*new, torch.full((57,), end - 1), torch.ones(57, 3))
+        _compare_evidence(plain, mapped, spec, end=end)
+        _compare_evidence(*(History.from_stream(stream) for stream in streams), spec, end=end)
+
+
+def test_stored_evidence_of_another_format_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, spec = build_index(write_files(tmp_path), tmp_path / "index"), EvidenceSpec()
+    now = stored_evidence.evidence_folder(index, spec)
+    assert now == stored_evidence.evidence_folder(index, spec)
+    monkeypatch.setattr(stored_evidence, "FORMAT", stored_evidence.FORMAT + 1)
+    later = stored_evidence.evidence_folder(index, spec)
+    monkeypatch.undo()
+    monkeypatch.setattr(stored_evidence, "LAYOUT", (*stored_evidence.LAYOUT[:1], 30))
+    assert len({now, later, stored_evidence.evidence_folder(index, spec)}) == 3
 
 
 def _compare_evidence(one: History, other: History, spec: EvidenceSpec, end: int) -> None:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import contig
-from contig.errors import ConfigError
+from contig.errors import ConfigError, DataError
 from contig.history import History
 from contig.history.evidence import Evidence, EvidenceSpec, follows, incoming, meeting, node
 from contig.kernels import keyed_events
@@ -113,6 +113,53 @@ def test_histories_that_share_columns_count_their_own_events(stream: contig.Even
     src, dst = whole.events["src"], whole.events["dst"]
     expected = [int(((src == v) & (dst == v)).sum()) for v in range(7)]
     assert counts(whole.evidence(SPEC), keys, 1000) == expected
+
+
+def with_late_events(stream: contig.EventStream, *, evidence_first: bool) -> History:
+    """Append the stream without every fifth event, then those, and a last event in order."""
+    src, dst, t = (torch.from_numpy(np.array(x)) for x in (stream.src, stream.dst, stream.t))
+    late = torch.arange(len(stream)) % 5 == 2
+    history = History.empty(time_dtype=torch.int64)
+    if evidence_first:
+        history.evidence(SPEC)
+    history.append(src[~late], dst[~late], t[~late])
+    clock = torch.full((int(late.sum()),), int(t[-1]))
+    history.append(
+        src[late], dst[late], clock, happened=t[late], late=torch.ones(len(clock), dtype=torch.bool)
+    )
+    history.append(torch.tensor([3]), torch.tensor([4]), t[-1:] + 1)
+    return history
+
+
+def test_evidence_that_is_built_after_late_events_knows_them(stream: contig.EventStream) -> None:
+    inserted, built = (with_late_events(stream, evidence_first=first) for first in (True, False))
+    pairs = torch.cartesian_prod(torch.arange(10), torch.arange(10), torch.tensor([0, 13, 50, 89, 90, 95]))
+    a, b, t = pairs.unbind(1)
+    for keys in (meeting(a, b), node(a), incoming(b)):
+        expected, found = (one.evidence(SPEC).events.features(keys, t, 2.0) for one in (inserted, built))
+        torch.testing.assert_close(found, expected)
+    for step in SPEC.steps:
+        keys = follows(a, b, step)
+        expected, found = (one.evidence(SPEC).transitions.features(keys, t, 2.0) for one in (inserted, built))
+        torch.testing.assert_close(found, expected)
+        assert found.any()
+
+
+def test_narrow_node_numbers_have_the_same_keys() -> None:
+    wide = torch.tensor([0, 3, 2**29 - 1]), torch.tensor([7, 2**29 - 1, 5])
+    narrow = [nodes.to(torch.int32) for nodes in wide]
+    assert meeting(*narrow).equal(meeting(*wide))
+    assert follows(*narrow, 32).equal(follows(*wide, 32))
+    assert len({*meeting(*wide).tolist(), *follows(*wide, 32).tolist(), *node(wide[0]).tolist()}) == 9
+    assert meeting(*wide).min() >= 0
+
+
+def test_more_events_of_a_node_than_a_segment_can_count_are_refused(stream: contig.EventStream) -> None:
+    """Their number would run into the bits of the segment's start."""
+    history = History.from_stream(stream)
+    history.segments.longest = 2**28
+    with pytest.raises(DataError, match="up to 268,435,455 events of one node"):
+        history.evidence(SPEC)
 
 
 def test_steps_out_of_range_are_refused(stream: contig.EventStream) -> None:

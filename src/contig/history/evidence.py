@@ -10,6 +10,7 @@ Three things are counted, exactly:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,10 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
+from contig.data.index_folder import read_head
 from contig.errors import ConfigError, DataError
 from contig.history.stored_evidence import EVENTS_AT_ONCE, Parts, evidence_folder, stored
-from contig.kernels.keyed_events import KeyedEvents
+from contig.kernels.keyed_events import LENGTH_MASK, KeyedEvents
 from contig.kernels.lookup import partners_back
+from contig.kernels.segments import Segments
 
 if TYPE_CHECKING:
     from contig.history.index import History
@@ -29,6 +32,9 @@ NODE_BITS = 29
 MAX_NODES = 1 << NODE_BITS
 KIND_BITS = 63 - 2 * NODE_BITS
 MAX_STEP = 1 << KIND_BITS
+
+
+Sequences = tuple[Segments, Tensor]  # entries by the numbers of events, and those numbers by position
 
 
 class Kind(IntEnum):
@@ -58,13 +64,26 @@ class Evidence:
     def __init__(self, history: History, spec: EvidenceSpec) -> None:
         _check(history, spec)
         self.spec = spec
-        folder = None if history.folder is None else evidence_folder(history.folder, spec)
+        in_order = "happened" not in history.events.columns
+        folder = evidence_folder(history.folder, spec) if history.folder is not None and in_order else None
         if folder is not None:
-            self.events, self.transitions = _stored(history, spec, folder)
+            self._open(history, folder)
             return
         at = history.event_indices()
+        if not in_order:
+            at = at[history.events.happened[at].argsort(stable=True)]
         self.events = _indexed(event_keys(history, at, spec), spec.decay_times, history)
-        self.transitions = _indexed(_transition_keys(history, at, spec), (), history)
+        keys = _transition_keys(history, at, spec, None if in_order else _sequences(history))
+        self.transitions = _indexed(keys, (), history)
+
+    def _open(self, history: History, folder: Path) -> None:
+        """Open the evidence of an index, and count what was appended to its history since."""
+        assert history.folder is not None
+        mapped = read_head(history.folder).events
+        self.events, self.transitions = _stored(history, self.spec, folder, mapped)
+        if history.num_events > mapped:
+            at = history.event_indices()
+            self.append(history, at[at >= mapped])
 
     def append(self, history: History, at: Tensor) -> None:
         """Count events that were appended to the history, by position."""
@@ -105,7 +124,7 @@ def follows(first: Tensor, then: Tensor, step: int = 1) -> Tensor:
 
 
 def _key(kind: int, a: Tensor, b: Tensor) -> Tensor:
-    return (a << (NODE_BITS + KIND_BITS)) | (b << KIND_BITS) | kind
+    return (a.long() << (NODE_BITS + KIND_BITS)) | (b.long() << KIND_BITS) | kind
 
 
 def event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
@@ -117,26 +136,36 @@ def event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor
     return _flattened(columns, t)
 
 
-def _transition_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
+def _transition_keys(
+    history: History, at: Tensor, spec: EvidenceSpec, sequences: Sequences | None = None
+) -> tuple[Tensor, Tensor]:
     src, dst, t = history.events["src"][at], history.events["dst"][at], history.events.happened[at]
+    segments, place = (history.segments, at) if sequences is None else (sequences[0], sequences[1][at])
     columns = []
-    before_dst = partners_back(history.segments, src, at, spec.steps)  # in the sequence of the source
-    before_src = partners_back(history.segments, dst, at, spec.steps)
+    before_dst = partners_back(segments, src, place, spec.steps)  # in the sequence of the source
+    before_src = partners_back(segments, dst, place, spec.steps)
     for step, p, q in zip(spec.steps, before_dst.unbind(1), before_src.unbind(1), strict=True):
         columns.append(torch.where(p >= 0, follows(p, dst, step), -1))
         columns.append(torch.where((q >= 0) & (src != dst), follows(q, src, step), -1))
     return _flattened(columns, t)
 
 
-def _stored(history: History, spec: EvidenceSpec, folder: Path) -> list[KeyedEvents]:
-    """Open the evidence that is stored with an index."""
+def _sequences(history: History) -> Sequences:
+    """Return the entries by numbers that ascend in every sequence, as positions do without late events."""
+    order = history.events.happened.argsort(stable=True)
+    number = torch.empty_like(order)
+    number[order] = torch.arange(len(order), device=order.device)
+    used = history.segments.entry_event.long().clamp(0, len(order) - 1)  # spare entries hold anything
+    return replace(history.segments, entry_event=number[used]), number
+
+
+def _stored(history: History, spec: EvidenceSpec, folder: Path, events: int) -> list[KeyedEvents]:
+    """Open the evidence that is stored with an index, of its own events."""
 
     def parts(keys: Callable[[History, Tensor, EvidenceSpec], tuple[Tensor, Tensor]]) -> Parts:
         def make() -> Iterator[tuple[Tensor, Tensor]]:
-            for first in range(0, history.num_events, EVENTS_AT_ONCE):
-                yield keys(
-                    history, torch.arange(first, min(first + EVENTS_AT_ONCE, history.num_events)), spec
-                )
+            for first in range(0, events, EVENTS_AT_ONCE):
+                yield keys(history, torch.arange(first, min(first + EVENTS_AT_ONCE, events)), spec)
 
         return make
 
@@ -161,5 +190,10 @@ def _check(history: History, spec: EvidenceSpec) -> None:
     if history.num_nodes > MAX_NODES:
         raise DataError(
             f"Evidence about pairs supports up to {MAX_NODES:,} nodes, not {history.num_nodes:,}."
+        )
+    if history.segments.longest > LENGTH_MASK:
+        raise DataError(
+            f"Evidence about pairs supports up to {LENGTH_MASK:,} events of one node; one has "
+            f"{history.segments.longest:,}."
         )
     check_steps(spec.steps)

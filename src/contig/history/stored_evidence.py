@@ -20,11 +20,12 @@ from contig.data.index_folder import read_head
 from contig.data.mapped_arrays import create_array, map_growing, map_private
 from contig.errors import DataError
 from contig.files import write_json
-from contig.kernels.keyed_events import KeyedEvents
+from contig.kernels.keyed_events import LAYOUT, KeyedEvents
 
 log = logging.getLogger("contig")
 
 HEAD = "evidence.json"
+FORMAT = 2  # of the files, next to the layout of arrays; to be raised when keys are packed in another way
 EVENTS_AT_ONCE = 1 << 18
 Parts = Callable[[], Iterator[tuple[Tensor, Tensor]]]  # keys and times, in stream order
 
@@ -34,7 +35,8 @@ def evidence_folder(index: Path, spec: object) -> Path | None:
     head = read_head(index)
     home = Path(head.home) if head.home and Path(head.home).is_dir() else index
     events = [head.files[f"{name}.npy"].sha256 for name in ("src", "dst", "t")]
-    digest = hashlib.sha256(json.dumps([repr(spec), events]).encode()).hexdigest()[:16]
+    content = json.dumps([FORMAT, LAYOUT, repr(spec), events])
+    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
     folder = home / f"evidence-{digest}"
     return folder if folder.is_dir() or is_writable(home) else None
 
