@@ -53,10 +53,13 @@ class ShardedRows:
         mine, at = self._state.mine(nodes)
         self._state.written(self._name)[at] = rows[mine]
 
-    def scatter_reduce_(self, dim: int, nodes: Tensor, rows: Tensor, reduce: str) -> None:
+    def scatter_reduce_(
+        self, dim: int, nodes: Tensor, rows: Tensor, reduce: str, *, include_self: bool = True
+    ) -> None:
         """Write as ``Tensor.scatter_reduce_`` does."""
         mine, at = self._state.mine(nodes)
-        self._state.written(self._name).scatter_reduce_(dim, at, rows[mine], reduce)
+        own = self._state.written(self._name)
+        own.scatter_reduce_(dim, at, rows[mine], reduce, include_self=include_self)
 
     def index_add_(self, dim: int, nodes: Tensor, rows: Tensor) -> None:
         """Write as ``Tensor.index_add_`` does."""
@@ -67,6 +70,14 @@ class ShardedRows:
         """Write as ``Tensor.index_put_`` does."""
         mine, at = self._state.mine(nodes[0])
         self._state.written(self._name).index_put_((at,), rows[mine], accumulate=accumulate)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise ConfigError(
+            f"state[{self._name!r}].{name} is not available where the state is divided among ranks; train "
+            "this model with --state replicated."
+        )
 
 
 class ShardedState(NodeState):
@@ -193,7 +204,8 @@ class ShardedState(NodeState):
         rows, first = {}, 0
         for name, row in self.blank.items():
             size = row.numel() * row.element_size()
-            part = packed[:, first : first + size].contiguous().view(row.dtype)
-            rows[name] = part.view(len(packed), *row.shape)
+            # a copy, since the view of a single row would begin where numbers must not
+            part = packed[:, first : first + size].clone(memory_format=torch.contiguous_format)
+            rows[name] = part.view(row.dtype).view(len(packed), *row.shape)
             first += size
         return rows
