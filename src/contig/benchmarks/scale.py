@@ -45,7 +45,7 @@ EVENTS_PER_NODE = 10
 DISORDER = 2000  # how far an event may be from its place in time order
 QUERIES, NEIGHBORS = 100_000, 10
 WARM_STEPS, TIMED_STEPS = 20, 50
-LIVE_BATCH, LIVE_BATCHES = 100, 20
+LIVE_BATCH, LIVE_BATCHES = 100, 60
 SETTINGS = {"dim": 64, "batch_size": 200}
 GIB = 1 << 30
 

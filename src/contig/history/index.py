@@ -77,7 +77,9 @@ class History:
 
         def array(name: str) -> Tensor:
             path = folder / f"{name}.npy"
-            return torch.from_numpy(np.asarray(map_private(path) if name in SEGMENTS else map_growing(path)))
+            if name in SEGMENTS:  # every live event writes to them, and each first write would copy a page
+                return torch.from_numpy(np.array(map_private(path)))
+            return torch.from_numpy(np.asarray(map_growing(path)))
 
         features = stream.edge_features
         if features is None or index_folder.is_mapped(stream, "edge_features"):
