@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from contig import files
 from contig.data.events import EventStream
 from contig.data.synthetic import synthetic
 from contig.files import sha256
@@ -47,11 +48,12 @@ def text_id_stream(events: int = 260) -> EventStream:
 
 @contextmanager
 def fast_training() -> Iterator[None]:
-    """Train on one thread and draw no learning curve: both take longer than a tiny training itself."""
+    """Train on one thread, without learning curves and without waiting for the disk, which all take long."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loop, "draw_curve", lambda session, folder: None)
+        patch.setattr(files, "sync", lambda path: None)
         yield
     torch.set_num_threads(threads)
 
