@@ -210,6 +210,12 @@ def test_entry_points_are_of_known_groups() -> None:
             assert f'"{name}"' in programs
 
 
+def test_the_extras_are_in_one_table() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    rows = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "install.md").read_text("utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(extras)
+
+
 def test_recipes_can_be_trained(tmp_path: Path) -> None:
     (block,) = read("docs/guide.md", "json")
     (tmp_path / "recipe.json").write_text(block.text)
