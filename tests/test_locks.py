@@ -84,3 +84,17 @@ def test_a_folder_that_vanishes_is_created_again(tmp_path: Path, monkeypatch: py
     with locked(folder):
         assert (folder / LOCK).exists()
     assert calls == [folder, folder]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of file sizes as Unix has them")
+def test_a_lock_holds_without_its_text_on_a_full_disk(tmp_path: Path) -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))  # no file may have any content
+    try:
+        with locked(tmp_path):
+            assert (tmp_path / LOCK).read_text() == ""
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(tmp_path.iterdir()) == []

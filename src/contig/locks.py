@@ -90,12 +90,12 @@ def _is_current(file: IO[str], path: Path) -> bool:
 
 def _sign(file: IO[str]) -> None:
     """Say who holds the lock."""
-    with suppress(OSError):  # a full disk: the lock holds without its text
-        file.truncate(0)
-        file.write(
-            json.dumps({"pid": os.getpid(), "started": f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %z}"})
-        )
-        file.flush()
+    started = f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %z}"
+    text = json.dumps({"pid": os.getpid(), "started": started})
+    # Without a buffer: on a full disk, where the lock holds without its text, closing would try again.
+    with suppress(OSError):
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), text.encode())
 
 
 def _holder(file: IO[str]) -> str:

@@ -17,11 +17,12 @@ from support.trained import bit_identical
 
 from contig import files
 from contig.data.events import EventStream
-from contig.errors import DamagedLogError, DataError, RunError, StorageFullError
+from contig.errors import DamagedLogError, DataError, DiskError, RunError, StorageFullError
 from contig.live import Engine, run_copy
-from contig.live.run_copy import copy_run
+from contig.live.run_copy import copy_run, fingerprint
 from contig.live.snapshots import SnapshotFolder
 from contig.models.state import NodeState
+from contig.runs.folder import RunFolder
 
 
 @pytest.fixture
@@ -173,6 +174,29 @@ def test_the_copy_of_the_run_is_on_disk_before_it_is_used(
     draft = tmp_path / ".run"
     assert {path.relative_to(draft) for path in synced[:moved]} == {*copied, Path()}
     assert synced[moved + 1 :] == [tmp_path]
+
+
+def test_a_run_on_a_read_only_disk_is_served(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot be locked, and need not be."""
+
+    def refused(folder: RunFolder) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(os, "access", lambda path, mode: path != run)
+    monkeypatch.setattr(RunFolder, "locked", refused)
+    copy_run(run, tmp_path)
+    assert fingerprint(tmp_path / "run") == fingerprint(run)
+
+
+def test_a_copy_that_fails_names_the_file(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: str, target: str) -> str:
+        raise OSError(errno.ENOSPC, "No space left on device", target)
+
+    monkeypatch.setattr(run_copy, "link_or_copy", full)
+    with pytest.raises(DiskError, match=r"could not be copied to .*No space left on device"):
+        copy_run(run, tmp_path)
 
 
 def test_a_damaged_snapshot_is_skipped_with_a_warning(

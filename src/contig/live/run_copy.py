@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
-from contig.errors import RunError
+from contig.errors import DiskError, RunError
 from contig.files import disk_errors, link_or_copy, sha256, sync, sync_tree
 from contig.runs.folder import RunFolder
 
@@ -30,9 +32,18 @@ def copy_run(run: Path, folder: Path) -> None:
         raise RunError(f"{run} is still in training; to continue it: contig resume {run}")
     draft = folder / f".{FOLDER}"
     shutil.rmtree(draft, ignore_errors=True)
-    with source.locked():
-        shutil.copytree(run, draft, ignore=shutil.ignore_patterns(*LEFT_OUT), copy_function=link_or_copy)
+    # Nobody changes a run on a read-only disk, and nobody can lock it.
+    with source.locked() if os.access(run, os.W_OK) else nullcontext():
+        _copy(run, draft)
     with disk_errors(folder):
         sync_tree(draft)
         draft.replace(folder / FOLDER)
         sync(folder)
+
+
+def _copy(run: Path, draft: Path) -> None:
+    try:
+        shutil.copytree(run, draft, ignore=shutil.ignore_patterns(*LEFT_OUT), copy_function=link_or_copy)
+    except shutil.Error as error:  # everything that failed; the first of it says enough
+        source, target, reason = error.args[0][0]
+        raise DiskError(f"{source} could not be copied to {target}: {reason}") from None
