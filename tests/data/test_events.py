@@ -155,6 +155,16 @@ def test_a_fingerprint_in_parts_equals_the_whole(monkeypatch: pytest.MonkeyPatch
     assert stream.fingerprint() == whole
 
 
+def test_the_fingerprint_knows_features_of_nodes() -> None:
+    """They change what a model computes, also where they come without names of columns."""
+    ends = np.array([0, 1, 2]), np.array([3, 4, 3]), np.array([1, 2, 3])
+    rows = np.arange(10, dtype=np.float32).reshape(5, 2)
+    given = [None, rows, rows + 1, rows[:, :1], rows]
+    prints = [EventStream.from_arrays(*ends, node_features=one).fingerprint() for one in given]
+    assert prints[1] == prints[4]
+    assert len(set(prints)) == 4
+
+
 def test_the_fingerprint_depends_on_the_events_alone() -> None:
     stream = friends()
     as_floats = EventStream.from_arrays(

@@ -254,7 +254,7 @@ def _differences(dataset: Dataset, stream: EventStream) -> list[str]:
 
 def _events_fingerprint(stream: EventStream) -> str:
     # Files differ in where time begins and in whether features come along, not in what happened.
-    return replace(stream, t=stream.t - stream.t[0], edge_features=None).fingerprint()
+    return replace(stream, t=stream.t - stream.t[0], edge_features=None, node_features=None).fingerprint()
 
 
 def _with_warning(stream: EventStream, warning: str) -> EventStream:

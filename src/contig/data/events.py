@@ -238,8 +238,9 @@ class EventStream:
                     digest.update(column[row : row + HASHED_ROWS].astype(kind).tobytes())
         if self.edge_columns:
             digest.update(repr(self.edge_columns).encode())
-        if self.node_columns and self.node_features is not None:
-            digest.update(repr(self.node_columns).encode() + self.node_features.tobytes())
+        if self.node_features is not None:
+            names = repr(self.node_columns or self.node_features.shape)
+            digest.update(names.encode() + self.node_features.tobytes())
         return digest.hexdigest()
 
 
