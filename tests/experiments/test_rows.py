@@ -103,8 +103,14 @@ class Seen(EdgeBank):
     name = "seen"
 
 
+class Taken(Seen):
+    name = "tgn"
+
+
 def test_tables_show_the_name_of_a_class() -> None:
     path = f"{__name__}:Seen"
     assert Row(Recipe("mooc", path), ()).label == "seen"
     assert Row(Recipe("mooc", path, variant="short"), ()).label == "seen, short"
-    assert Row(Recipe("mooc", "contig.models.tgn:TGN"), ()).model == "contig.models.tgn:TGN"  # tgn is taken
+    assert Row(Recipe("mooc", "contig.models.tgn:TGN"), ()).model == "tgn"
+    taken = f"{__name__}:Taken"
+    assert Row(Recipe("mooc", taken), ()).model == taken

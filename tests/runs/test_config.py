@@ -51,9 +51,9 @@ def test_settings_override_a_model_s_own_defaults(monkeypatch: pytest.MonkeyPatc
         (
             "contig",
             {"dimm": 3},
-            "Unknown option 'dimm'. Did you mean 'dim'.*options of contig and of its training",
+            "Unknown option 'dimm' of contig and its training. Did you mean 'dim'",
         ),
-        ("edgebank", {"dim": 3}, "Unknown option 'dim'.*window.*options of edgebank"),
+        ("edgebank", {"dim": 3}, "Unknown option 'dim' of edgebank and its training.*window"),
         ("contig", {"epoch": 3}, "Did you mean 'epochs'"),
         ("contig", {"dim": "many"}, "dim='many' is not a whole number"),
         ("contig", {"seed": -1}, "seed=-1 must be at least 0"),
