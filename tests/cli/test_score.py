@@ -42,7 +42,9 @@ def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
     (here / "pairs.csv").write_text(PAIRS)
     assert Answer("score", run, "pairs.csv", *COLUMNS, "--as-of", "event", "--out", "x.parquet").code == 0
     expected = [Run.open(run).score("n3", "n9", SECONDS[0]).score[0]]
-    assert pq.read_table("x.parquet")["score"].to_pylist()[:1] == pytest.approx(expected)
+    assert pq.read_table("x.parquet")["score"].to_pylist()[:1] == pytest.approx(
+        expected, rel=1e-5
+    )  # another batch, other last bits
 
 
 @pytest.mark.parametrize(

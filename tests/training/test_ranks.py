@@ -73,8 +73,9 @@ def check_alike(
         rtol=1e-5,
         atol=1e-5,
     )
-    for figure in figures:  # of few events, where one exchanged pair of ranks counts much
-        assert found[figure] == pytest.approx(expected[figure], abs=1e-2), figure
+    # Of few events with nearly equal scores, whose order the last bits decide; other CPUs compute others.
+    for figure in figures:
+        assert found[figure] == pytest.approx(expected[figure], abs=5e-2), figure
     for part in ("state", "weights"):
         for name, tensor in expected[part].items():
             torch.testing.assert_close(found[part][name], tensor, rtol=1e-3, atol=1e-4, msg=name)
