@@ -21,6 +21,7 @@ from support.trained import fast_training, tiny_stream
 
 from contig.errors import ConfigError, RunError
 from contig.ranks import Ranks, ranks
+from contig.runs.run import Run
 from contig.training.fit import fit
 
 ROOT = Path(rank_worker.__file__).parents[2]
@@ -63,22 +64,30 @@ def load(folder: Path, model: str, rank: int) -> dict[str, Any]:
     return found
 
 
-def check_alike(
-    found: dict[str, Any], expected: dict[str, Any], figures: tuple[str, ...] = ("ap", "mrr")
-) -> None:
-    """Check losses, figures, weights and states."""
+def check_alike(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    """Check losses, weights and states."""
     torch.testing.assert_close(
         torch.tensor(found["losses"][-len(expected["losses"]) :]),
         torch.tensor(expected["losses"][-len(found["losses"]) :]),
         rtol=1e-5,
         atol=1e-5,
     )
-    # Of few events with nearly equal scores, whose order the last bits decide; other CPUs compute others.
-    for figure in figures:
-        assert found[figure] == pytest.approx(expected[figure], abs=5e-2), figure
     for part in ("state", "weights"):
         for name, tensor in expected[part].items():
             torch.testing.assert_close(found[part][name], tensor, rtol=1e-3, atol=1e-4, msg=name)
+
+
+def check_figures(found: dict[str, Any], path: Path) -> None:
+    """Check what the ranks measured together against one process that measures their saved run.
+
+    Not against another training: weights that differ by rounding order nearly equal scores in another way,
+    and of so few events each pair counts.
+    """
+    run = Run.open(path, "cpu")
+    assert found["mrr"] == pytest.approx(run.evaluate("recommend").result.transductive.mrr, abs=1e-6)
+    # AP, unlike MRR, knows no ties within rounding: scores that differ in a last bit are in some order.
+    if path.name != "ctdne":  # it knows the nodes of few test events
+        assert found["ap"] == pytest.approx(run.evaluate("link").result.transductive.ap, abs=1e-2)
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +113,8 @@ def test_several_ranks_compute_what_one_computes(
     forked(size, tmp_path, *models, STATE=state)
     for model in models:
         first, *others = (load(tmp_path, model, rank) for rank in range(size))
-        # few test events are between nodes that CTDNE knows
-        check_alike(first, alone[model], () if model == "ctdne" else ("ap", "mrr"))
+        check_alike(first, alone[model])
+        check_figures(first, tmp_path / model)
         for other in others:
             assert first["losses"] == other["losses"]
             for name, tensor in first["weights"].items():
@@ -139,6 +148,7 @@ def test_a_killed_rank_restarts_from_the_checkpoint(alone: dict[str, Any], tmp_p
     found = load(tmp_path, "contig-pair", 0)
     assert len(found["losses"]) < len(alone["contig-pair"]["losses"])  # some steps came from the checkpoint
     check_alike(found, alone["contig-pair"])
+    check_figures(found, tmp_path / "contig-pair")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
