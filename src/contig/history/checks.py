@@ -60,6 +60,31 @@ def check_appended(
     return rows if features is None else rows | {"features": features}
 
 
+def check_happened(happened: Tensor, clock: Tensor) -> Tensor:
+    """Return the events' own times in the dtype of the clock; none may be after it."""
+    _check_vector("happened", happened, clock)
+    times = _exact_times(happened, clock.dtype)
+    if bool((times > clock).any()):
+        raise DataError("append: an event happened after the clock of the stream; its own time is at most t.")
+    return times
+
+
+def check_late(late: Tensor, happened: Tensor | None, t: Tensor) -> Tensor:
+    """Return the marks of late events; raise ``DataError`` unless there is one per event."""
+    _check_vector("late", late, t)
+    if late.dtype != torch.bool:
+        raise DataError(f"append: late is {late.dtype}; expected a mask of booleans.")
+    if happened is None and bool(late.any()):
+        raise DataError("append: late events need their own times in happened.")
+    return late
+
+
+def _check_vector(name: str, values: Tensor, t: Tensor) -> None:
+    """Raise ``DataError`` unless there is one value per event."""
+    if values.shape != t.shape:
+        raise DataError(f"append: {name} has shape {list(values.shape)}; expected {list(t.shape)}, like t.")
+
+
 def check_order_of_nodes(segments: Segments, src: Tensor, dst: Tensor, happened: Tensor) -> None:
     """Raise ``DataError`` if an event happened before an earlier one of the same node."""
     node, order = torch.stack([src, dst], dim=1).flatten().sort(stable=True)
@@ -78,16 +103,23 @@ def _check_nodes(src: Tensor, dst: Tensor) -> None:
 
 def _checked_times(before: Tensor, t: Tensor) -> Tensor:
     """Return ``t`` in the dtype of the times before."""
-    if t.dtype.is_floating_point and not bool(torch.isfinite(t).all()):
-        raise DataError("append: a time is not finite; every event needs a real time.")
-    times = t.to(before.dtype)
-    if times.dtype != t.dtype and bool((times != t).any()):
-        raise DataError(
-            f"append: this history stores times as {times.dtype}, and a time does not fit; "
-            "round it, or build the history with float64 times."
-        )
+    times = _exact_times(t, before.dtype)
     if bool((torch.cat([before[-1:], times]).diff() < 0).any()):
         raise DataError("append: times decrease; events must be appended in stream order.")
+    return times
+
+
+def _exact_times(t: Tensor, dtype: torch.dtype) -> Tensor:
+    """Convert times without changing any of them."""
+    if t.dtype.is_floating_point and not bool(torch.isfinite(t).all()):
+        raise DataError("append: a time is not finite; every event needs a real time.")
+    times = t.to(dtype)
+    # Comparing the two would convert integers to floating point; converting back shows what was lost.
+    if dtype != t.dtype and bool(((times.to(t.dtype) != t) | (t.abs() >= 2.0**63)).any()):
+        raise DataError(
+            f"append: this history stores times as {dtype}, and a time does not fit; "
+            "round it, or build the history with times of the other type."
+        )
     return times
 
 
@@ -96,5 +128,9 @@ def _check_features(column: Tensor | None, features: Tensor | None, count: int) 
     shape = None if features is None else list(features.shape)
     if shape != expected:
         raise DataError(f"append: expected features of shape {expected}, got {shape}.")
-    if features is not None and not bool(torch.isfinite(features).all()):
+    if features is None or column is None:
+        return
+    if not bool(torch.isfinite(features).all()):
         raise DataError("append: a feature is not finite; fill in missing features, usually with 0.")
+    if not bool(torch.isfinite(features.to(column.dtype)).all()):
+        raise DataError(f"append: a feature is too large for {column.dtype}; scale the features.")

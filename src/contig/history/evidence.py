@@ -86,8 +86,7 @@ class Evidence:
             self.append(history, at[at >= mapped])
 
     def append(self, history: History, at: Tensor) -> None:
-        """Count events that were appended to the history, by position."""
-        _check(history, self.spec)
+        """Count events that were appended to the history, by position; ``check_limits`` must allow them."""
         events, transitions = event_keys(history, at, self.spec), _transition_keys(history, at, self.spec)
         self.events.append(*events)
         self.transitions.append(*transitions)
@@ -187,13 +186,28 @@ def _indexed(keys: tuple[Tensor, Tensor], decay_times: tuple[float, ...], histor
 
 
 def _check(history: History, spec: EvidenceSpec) -> None:
-    if history.num_nodes > MAX_NODES:
-        raise DataError(
-            f"Evidence about pairs supports up to {MAX_NODES:,} nodes, not {history.num_nodes:,}."
-        )
-    if history.segments.longest > LENGTH_MASK:
-        raise DataError(
-            f"Evidence about pairs supports up to {LENGTH_MASK:,} events of one node; one has "
-            f"{history.segments.longest:,}."
-        )
+    check_limits(history.num_nodes, history.segments.longest)
     check_steps(spec.steps)
+
+
+def check_limits(num_nodes: int, longest: int) -> None:
+    """Raise ``DataError`` for more nodes, or more events of one node, than evidence can count."""
+    if num_nodes > MAX_NODES:
+        raise DataError(f"Evidence about pairs supports up to {MAX_NODES:,} nodes, not {num_nodes:,}.")
+    if longest > LENGTH_MASK:
+        raise DataError(
+            f"Evidence about pairs supports up to {LENGTH_MASK:,} events of one node; one has {longest:,}."
+        )
+
+
+def longest_after(segments: Segments, src: Tensor, dst: Tensor) -> int:
+    """Return how many events the busiest node has after these are appended.
+
+    Far below the limit this is an upper bound, because counting would take longer than a small append.
+    """
+    if segments.longest + len(src) <= LENGTH_MASK:
+        return segments.longest + len(src)
+    nodes, added = torch.cat([src, dst[src != dst]]).unique(return_counts=True)
+    known = nodes < len(segments.length)
+    added[known] += segments.length[nodes[known]]
+    return max(segments.longest, int(added.max()))

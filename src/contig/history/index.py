@@ -21,10 +21,17 @@ from contig.data.mapped_arrays import map_growing, map_private
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import as_path
 from contig.history import storage
-from contig.history.checks import check_appended, check_order_of_nodes, check_queries, checked_positions
+from contig.history.checks import (
+    check_appended,
+    check_happened,
+    check_late,
+    check_order_of_nodes,
+    check_queries,
+    checked_positions,
+)
 from contig.history.columns import EventColumns, comparable_times
 from contig.history.entries import count_entries
-from contig.history.evidence import Evidence, EvidenceSpec
+from contig.history.evidence import Evidence, EvidenceSpec, check_limits, longest_after
 from contig.history.integrity import check_saved
 from contig.history.late import insert_event
 from contig.kernels.lookup import Neighbors, count_before, latest_before, sample_before
@@ -270,15 +277,20 @@ class History:
         rows = check_appended(self.events, src, dst, t, features)
         if not len(t):
             return
-        self.whole = None
-        in_order = torch.ones_like(t, dtype=torch.bool) if late is None else ~late
         if happened is not None:
-            rows["happened"] = happened.to(rows["t"].dtype)
+            rows["happened"] = check_happened(happened, rows["t"])
+        in_order = torch.ones_like(t, dtype=torch.bool) if late is None else ~check_late(late, happened, t)
+        if happened is not None:
             check_order_of_nodes(self.segments, src[in_order], dst[in_order], rows["happened"][in_order])
+        num_nodes = max(self.num_nodes, 1 + int(torch.maximum(src, dst).max()))
+        if self._evidence:
+            check_limits(num_nodes, longest_after(self.segments, src, dst))
+        # Everything is checked; only now does anything change.
+        self.whole = None
         first, end = self.num_events, self.num_events + len(t)
         if end >= MAX_INT32_EVENTS:
             self.segments.widen_events()
-        self.grow(1 + int(torch.maximum(src, dst).max()))
+        self.grow(num_nodes)
         added = torch.arange(first, end, device=self.device)
         times = rows.get("happened", rows["t"])
         place(self.segments, added[in_order], src[in_order], dst[in_order], times[in_order])
