@@ -146,3 +146,18 @@ def test_wrong_rows_of_an_earlier_position_are_refused(
             Run.open(path)
     finally:
         folder.save("observed.pt", content)
+
+
+def test_a_removed_file_is_noticed(
+    observed: tuple[Path, dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    path, content = observed
+    trained = len(Run.open(path).trained_stream)
+    assert not caplog.records
+    (path / "observed.pt").unlink()
+    try:
+        run = Run.open(path)
+        assert len(run.stream) == trained
+        assert "observed.pt is missing" in caplog.text
+    finally:
+        RunFolder(path).save("observed.pt", content)

@@ -6,6 +6,7 @@ Every attack is drawn from a seed and returns how it ended. ``tests/test_hostile
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import shutil
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from contig.data.events import EventStream
 from contig.errors import ContigError
@@ -29,11 +31,13 @@ from contig.history import History
 from contig.runs.run import Run
 from contig.training.fit import fit, resume
 from support.damaged_files import FORMATS, check_valid, mutated
+from support.golden import golden_stream
+from support.labels import quick_classifiers
 from support.processes import REFUSED, fork, join
 from support.trained import TINY, fast_training, identical_runs, tiny_stream, without_costs
 
 FINISHED = 0  # exit code of a child
-GOOD = {"read", "refused", "same", "resumed", "trained again", "one of two", "finished"}
+GOOD = {"read", "refused", "same", "warned", "resumed", "trained again", "one of two", "finished"}
 UPDATE_SECONDS = 0.15  # about what an update of the reference takes
 SETTINGS: dict[str, Any] = {**TINY, "epochs": 2, "checkpoint_seconds": 0, "device": "cpu", "show": False}
 
@@ -72,6 +76,17 @@ class Reference:
         return path, before, Run.open(path, "cpu").embed().tolist()
 
     @cached_property
+    def rich(self) -> tuple[Path, dict[str, Any]]:
+        """A run with files of every kind (text ids, features, classifier, later events), and its answers."""
+        stream, path = rich_stream(), self.folder / "rich"
+        run = fit(stream[:320], out=path, **SETTINGS | {"epochs": 1})
+        run.classify(show=False)
+        saved = run.evaluate("recommend", show=False).as_dict()
+        run.folder.save_evaluation("recommend", saved, run.folder.version("best.pt"))
+        Run.open(path, "cpu").observe(stream[320:])
+        return path, rich_answers(path)
+
+    @cached_property
     def history(self) -> Path:
         History.from_stream(self.stream).save(self.folder / "history")
         return self.folder / "history"
@@ -90,10 +105,47 @@ def answers(path: Path) -> dict[str, Any]:
     }
 
 
-def count(attack: Callable[..., str], attacks: int, seed: int, *given: Any) -> Counter[str]:
-    """Run an attack that many times, each with a seed of its own, and count how it ended."""
-    with fast_training():
-        return Counter(attack(np.random.default_rng([seed, i]), *given) for i in range(attacks))
+def rich_stream() -> EventStream:
+    """Events with text ids, some of which are on both sides, labels, and features of events and nodes."""
+    stream = golden_stream(node_features=True)
+    names = [np.array([f"n{i % 23}" for i in side]) for side in (stream.src, stream.dst)]
+    named = EventStream.from_arrays(
+        *names, stream.t, label=stream.label, edge_features=stream.edge_features, bipartite=True
+    )
+    return named.with_node_features(np.random.default_rng(7).normal(size=(named.num_nodes, 2)))
+
+
+def rich_answers(path: Path) -> dict[str, Any]:
+    """Return the answers that also need the files which a plain run does not have."""
+    run = Run.open(path, "cpu")
+    classes = run.classify(show=False)
+    return {
+        **answers(path),
+        "events": [len(run.stream), run.stream.node_features.tolist()],
+        "labels": run.arrived_labels.tolist(),
+        "classes": [classes.probability.tolist(), classes.decoder],
+        "evaluation": run.folder.evaluation("recommend").as_dict(),
+    }
+
+
+def count(
+    attack: Callable[..., str],
+    attacks: int,
+    seed: int,
+    *given: Any,
+    show: Callable[[int, Counter[str]], None] = lambda done, ends: None,
+) -> Counter[str]:
+    """Run an attack that many times, each with a seed of its own, and count how it ended.
+
+    ``show`` gets the number of attacks so far and how they ended, after each one.
+    """
+    ends: Counter[str] = Counter()
+    with fast_training(), pytest.MonkeyPatch.context() as patch:
+        quick_classifiers(patch)
+        for i in range(attacks):
+            ends[attack(np.random.default_rng([seed, i]), *given)] += 1
+            show(i + 1, ends)
+    return ends
 
 
 def outcome(use: Callable[[], str]) -> str:
@@ -146,7 +198,19 @@ def _damage(path: Path, rng: np.random.Generator) -> None:
 
 def damaged_run(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
     """Damage one file of a run, then ask it for everything and resume it."""
-    intact, copy = reference.run(0), folder / "damaged"
+    if rng.integers(2):
+        return _damaged(rng, reference.run(0), answers, reference.answers, folder / "damaged")
+    intact, expected = reference.rich
+    return _damaged(rng, intact, rich_answers, expected, folder / "damaged")
+
+
+def _damaged(
+    rng: np.random.Generator,
+    intact: Path,
+    ask: Callable[[Path], dict[str, Any]],
+    expected: dict[str, Any],
+    copy: Path,
+) -> str:
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(intact, copy)
     files = sorted(path for path in copy.rglob("*") if path.is_file() and path.suffix != ".png")
@@ -162,9 +226,25 @@ def damaged_run(rng: np.random.Generator, reference: Reference, folder: Path) ->
             return "same" if identical_runs(copy, intact) else f"DIFFERENT {damaged.name}"
         if not damaged.exists():  # results that are made again
             resume(copy, device="cpu", show=False)
-        return "same" if answers(copy) == reference.answers else f"DIFFERENT {damaged.relative_to(copy)}"
+        return "same" if ask(copy) == expected else f"DIFFERENT {damaged.relative_to(copy)}"
 
-    return outcome(use)
+    with _warnings() as warned:
+        end = outcome(use)
+    return "warned" if end.startswith("DIFFERENT") and any(damaged.name in line for line in warned) else end
+
+
+@contextmanager
+def _warnings() -> Iterator[list[str]]:
+    """Collect what contig warns about."""
+    log, lines = logging.getLogger("contig"), list[str]()
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.WARNING)
+    yield lines
+    log.removeHandler(handler)
+    log.setLevel(level)
 
 
 def damaged_history(rng: np.random.Generator, reference: Reference, folder: Path) -> str:

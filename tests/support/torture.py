@@ -8,6 +8,7 @@ import logging
 import sys
 import tempfile
 import time
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,7 @@ FULL = {
     "live_small_files": 30,
     "live_two_engines": 5,
 }
+PROGRESS_SECONDS = 10
 MOUNTED = ("full_disk", "read_only", "live_full_disk")
 
 
@@ -92,10 +94,33 @@ def _run(
     if name == "killed_update":
         given = [*given, hostile.UPDATE_SECONDS]
     attacks, begun = max(1, round(FULL[name] * scale)), time.perf_counter()
-    ends = count(getattr(hostile_live if live else hostile, name), attacks, seed, *given)
-    shown = ", ".join(f"{number:,} {end}" for end, number in ends.most_common())
-    print(f"{name:<16} {attacks:>7,} in {time.perf_counter() - begun:,.0f} s: {shown}", flush=True)
+    progress = Progress(name, attacks)
+    ends = count(getattr(hostile_live if live else hostile, name), attacks, seed, *given, show=progress.show)
+    took = time.perf_counter() - begun
+    print(
+        f"{name:<17} {attacks:>7,} in {took:,.0f} s ({1000 * took / attacks:,.0f} ms each): {_shown(ends)}",
+        flush=True,
+    )
     return dict(ends)
+
+
+class Progress:
+    """Prints how far a kind of attack is, at most once in ten seconds, and every new bad end at once."""
+
+    def __init__(self, name: str, attacks: int) -> None:
+        self.name, self.attacks = name, attacks
+        self.last, self.bad = time.perf_counter(), 0
+
+    def show(self, done: int, ends: Counter[str]) -> None:
+        bad = sum(number for end, number in ends.items() if end not in GOOD)
+        now = time.perf_counter()
+        if bad > self.bad or (now - self.last > PROGRESS_SECONDS and done < self.attacks):
+            print(f"  {self.name} {done:,} of {self.attacks:,}: {_shown(ends)}", flush=True)
+            self.last, self.bad = now, bad
+
+
+def _shown(ends: Counter[str]) -> str:
+    return ", ".join(f"{number:,} {end}" for end, number in ends.most_common())
 
 
 if __name__ == "__main__":

@@ -65,6 +65,10 @@ class Checksums:
         """Whether the run has checksums; those of older versions do not."""
         return (self.folder / FILE).exists()
 
+    def is_missing(self, name: str) -> bool:
+        """Return whether a file is listed, but gone; or was never finished, if a process was killed."""
+        return not (self.folder / name).exists() and name in self._read()
+
     def names(self, prefix: str) -> list[str]:
         """Return the files whose names start with a prefix."""
         return [name for name in self._read() if name.startswith(prefix)]

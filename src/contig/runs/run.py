@@ -120,6 +120,11 @@ class Run(TrainedModel):
             run._observe_everything(saved["epoch"])
         if folder.has("observed.pt"):
             run._load_observed()
+        elif folder.checksums.is_missing("observed.pt"):
+            log.warning(
+                f"{folder.path / 'observed.pt'} is missing: it was removed, or its first update has not "
+                "ended. The run answers from its training; update it again with the later events."
+            )
         return run
 
     @property
