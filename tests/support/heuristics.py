@@ -47,5 +47,5 @@ def by_hand(score: Expected, times: Tensor) -> Tensor:
     """Compute what ``scores`` must return, pair by pair."""
     return torch.tensor(
         [[[score(a, b, t) for b in range(NODES)] for a in range(NODES)] for t in times.tolist()],
-        dtype=torch.float32,
+        dtype=torch.float64,
     )

@@ -7,6 +7,7 @@ read before it is observed does not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -110,20 +111,38 @@ class Walker:
         *,
         shape: tuple[int, ...] = (),
     ) -> NDArray[np.float32]:
-        """Walk these events and return what was read of them, ``[events, *shape]``.
+        """Walk these events and return what was read of them, ``[events, *shape]``, as float32.
 
         Several ranks divide each batch; each of them returns everything.
         """
+        found: NDArray[np.float32] = self._read_all(events, progress, counts, shape).float().cpu().numpy()
+        return found
+
+    def read_scores(
+        self,
+        events: NDArray[np.int64],
+        progress: Progress = no_progress,
+        counts: Counts | None = None,
+        *,
+        shape: tuple[int, ...] = (),
+    ) -> NDArray[np.floating[Any]]:
+        """Read as ``read_all`` does, but keep float64: rounded to float32, exact scores would tie."""
+        found = self._read_all(events, progress, counts, shape)
+        scores: NDArray[np.floating[Any]] = (
+            found.to(torch.promote_types(found.dtype, torch.float32)).cpu().numpy()
+        )
+        return scores
+
+    def _read_all(
+        self, events: NDArray[np.int64], progress: Progress, counts: Counts | None, shape: tuple[int, ...]
+    ) -> Tensor:
         self.start(events, counts)
         self._divided = not self._ranks.alone
         try:
             results = list(self.walk(progress))
         finally:
             self._divided = False
-        if not results:
-            return np.zeros((0, *shape), np.float32)
-        found: NDArray[np.float32] = torch.cat(results).float().cpu().numpy()
-        return found
+        return torch.cat(results) if results else torch.zeros(0, *shape)
 
     def _fast_step(self, number: Tensor) -> Tensor:
         with self.state.room_for(self._room):

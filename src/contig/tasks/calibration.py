@@ -73,8 +73,8 @@ def label_quality(probability: Floats, label: Flags) -> LabelQuality:
     return LabelQuality(
         events=events,
         positives=positives,
-        ap=average_precision(scores[label], scores[~label]),  # type: ignore[arg-type]
-        auc=area_under_curve(scores[label], scores[~label]),  # type: ignore[arg-type]
+        ap=average_precision(scores[label], scores[~label]),
+        auc=area_under_curve(scores[label], scores[~label]),
         calibration_error=calibration_error(scores, label),
         brier=float(np.mean((scores - label) ** 2)),
     )

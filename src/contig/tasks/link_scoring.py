@@ -27,7 +27,7 @@ from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.context import EvaluationContext
 from contig.tasks.link import NegativeKind
 from contig.tasks.link_negatives import LinkNegatives, draw_negatives
-from contig.tasks.metrics import LinkScores
+from contig.tasks.metrics import LinkScores, Scores
 
 
 class NegativePairs(NamedTuple):
@@ -108,7 +108,7 @@ class LinkScorer:
         self._negative.set(at, negative)
         size = self.walker.schedule.batch_size
         counts = count_nodes(self.model, self.history, at, negative.nodes, size)
-        both = self.walker.read_all(events, progress, counts, shape=(2,))
+        both = self.walker.read_scores(events, progress, counts, shape=(2,))
         return LinkScores(both[:, 0], both[:, 1])
 
     def _score(self, batch: EventBatch) -> Tensor:
@@ -143,9 +143,9 @@ class TwoProtocolScorer:
         )
         self._walker = Walker(self.model, self.state, self.history, context.batch_size, self._score)
 
-    def __call__(self, progress: Progress = no_progress) -> NDArray[np.float32]:
+    def __call__(self, progress: Progress = no_progress) -> Scores:
         """Return logits ``[events, 4]``: a true pair and its negative by ``ours``, then by ``dyglib``."""
-        return self._walker.read_all(self.events, progress, self._counts, shape=(4,))
+        return self._walker.read_scores(self.events, progress, self._counts, shape=(4,))
 
     def _score(self, batch: EventBatch) -> Tensor:
         ours = score_batch(self.model, self.state, self.history, batch, self._ours.of(batch.event))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contig.tasks.results import LinkMetrics, RankMetrics
 
-Scores = NDArray[np.float32]
+Scores = NDArray[np.floating[Any]]  # float32 of learned models, float64 of heuristics
 Floats = NDArray[np.float64]
 
 

@@ -29,7 +29,7 @@ class Measured(Generic[R]):
     predictions: Columns
 
 
-def score_columns(scores: NDArray[np.float32], *, learns: bool) -> Columns:
+def score_columns(scores: NDArray[np.floating[Any]], *, learns: bool) -> Columns:
     """Return the column ``score``, and ``probability`` if the scores are logits of a learned model."""
     if not learns:
         return {"score": scores}

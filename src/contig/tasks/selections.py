@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ def by_selection(
     )
 
 
-def check_finite(stream: EventStream, events: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
+def check_finite(stream: EventStream, events: NDArray[np.int64], scores: NDArray[np.floating[Any]]) -> None:
     """Raise a ``RunError`` for scores ``[events, ...]`` that are NaN or infinite."""
     bad = np.flatnonzero(~np.isfinite(scores).all(axis=tuple(range(1, scores.ndim))))
     if len(bad):

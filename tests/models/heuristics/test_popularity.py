@@ -59,6 +59,15 @@ def test_a_window_is_exact_at_unix_seconds() -> None:
     assert found[:, 0, 1].tolist() == [1] * 3 + [2] * 7 + [1] * 3 + [0] * 6
 
 
+def test_a_window_is_exact_at_unix_nanoseconds() -> None:
+    """In float64 they are 256 apart."""
+    now = NOW * 10**9
+    stream = stream_of([(0, 1, now), (1, 2, now + 3)], NODES)
+    times = torch.arange(now + 1, now + 20)
+    found = scores(popularity(stream, 10.5), History.from_stream(stream), times)
+    assert found[:, 0, 1].tolist() == [1] * 3 + [2] * 7 + [1] * 3 + [0] * 6
+
+
 @pytest.mark.parametrize("window", [None, 8.0])
 def test_only_the_events_of_the_history_are_known(window: float | None) -> None:
     stream = random_stream(1, num_nodes=NODES, events=30)

@@ -12,6 +12,9 @@ from support.problems import Event, random_stream, shape_of, stream_of, tiny
 from contig.data.events import EventStream
 from contig.history import History
 from contig.models import Model
+from contig.tasks.link_scoring import LinkScorer, NegativePairs
+from contig.tasks.metrics import link_metrics
+from contig.tasks.ranking import ranks
 
 
 def recency(stream: EventStream) -> Model:
@@ -43,7 +46,7 @@ def test_the_last_event_counts_strictly_after_it_happened() -> None:
     stream = stream_of([(0, 1, NOW), (0, 1, NOW), (0, 1, NOW + 3)], NODES)
     times = torch.tensor([NOW, NOW + 1, NOW + 3, NOW + 4, NOW + 12])
     found = scores(recency(stream), History.from_stream(stream), times)
-    assert found[:, 0, 1].tolist() == [0.0, 1.0, np.float32(1 / 3), 1.0, np.float32(1 / 9)]
+    assert found[:, 0, 1].tolist() == [0.0, 1.0, 1 / 3, 1.0, 1 / 9]
     assert found[:, 1, 0].tolist() == [0.0] * 5  # the direction matters
 
 
@@ -53,6 +56,26 @@ def test_the_most_recent_pair_ranks_first_and_an_unseen_one_last() -> None:
     stream = stream_of([(0, 2, 0), (0, 1, NOW), (0, 3, NOW + 1), (0, 4, NOW + 1)], NODES)
     found = scores(recency(stream), History.from_stream(stream), torch.tensor([NOW + after]))[0, 0]
     assert found[3] == found[4] > found[1] > found[2] > found[0] == 0
+
+
+def test_one_tick_separates_pairs_after_more_ticks_than_float32_counts() -> None:
+    """Three pairs, one tick apart, after 2^24 ticks and more: they have distinct ranks."""
+    stream = stream_of([(0, 1, NOW), (0, 2, NOW + 1), (0, 3, NOW + 2)], NODES)
+    history, model = History.from_stream(stream), recency(stream)
+    for age in (2**24, 2**31, 2**50):
+        found = scores(model, history, torch.tensor([NOW + age]))[:, 0]
+        assert found[0].argsort(descending=True)[:3].tolist() == [3, 2, 1]
+        assert ranks(found, torch.tensor([2]), torch.ones_like(found, dtype=torch.bool)).item() == 2.5  # own
+
+
+def test_a_link_scorer_keeps_the_differences() -> None:
+    """The true pair is a tick more recent than its negative, three years ago."""
+    stream = stream_of([(0, 1, NOW), (0, 2, NOW + 1), (0, 2, NOW + 100_000_000)], NODES)
+    history, model = History.from_stream(stream), recency(stream)
+    scorer = LinkScorer(model, model.new_state(NODES), history, 1)
+    found = scorer(np.array([2]), NegativePairs(torch.tensor([[1]])))
+    assert found.positive[0] > found.negative[0]
+    assert link_metrics(*found, batch_size=1).auc == 1
 
 
 def test_only_the_events_of_the_history_are_known() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,7 +37,7 @@ def what_followed(events: list[Event]) -> Expected:
             return 0.0
         partner = past[src][-1]
         pairs = [pair for nodes in past.values() for pair in pairwise(nodes)]
-        return float(np.float32(pairs.count((partner, dst)) / len(past[partner])))
+        return pairs.count((partner, dst)) / len(past[partner])
 
     return score
 
@@ -58,7 +57,7 @@ def test_an_order_is_recognized_without_repeated_pairs() -> None:
     )
     found = scores(transition(stream), History.from_stream(stream), torch.tensor([NOW + 5]))[0, 2]
     assert int(found.argmax()) == 4
-    assert float(found[4]) == np.float32(2 / 3)
+    assert float(found[4]) == 2 / 3
 
 
 def test_it_follows_a_growing_history() -> None:

@@ -30,7 +30,10 @@ class WindowOptions:
 
 
 class Heuristic(Model):
-    """A model without weights, state and embeddings: a subclass defines ``link`` and nothing else."""
+    """A model without weights, state and embeddings: a subclass defines ``link`` and nothing else.
+
+    ``link`` returns float64: in float32, ages and counts of more than 2^24 would tie where they differ.
+    """
 
     learns = False
     fixed_shapes = True  # a promise to contig.streaming.capture

@@ -27,4 +27,4 @@ class EdgeBank(PairHeuristic):
         seen = age.isfinite()
         if self.opt.window is not None:
             seen = seen & (age <= self.opt.window)
-        return seen.float()
+        return seen.double()

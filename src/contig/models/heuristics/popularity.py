@@ -7,8 +7,11 @@ matter, so the margin of a model over this heuristic is what it knows about the 
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
+from contig.data.clock import LATEST
 from contig.history import History
 from contig.models.heuristics.base import Heuristic, WindowOptions
 from contig.models.state import NodeState
@@ -26,6 +29,15 @@ class Popularity(Heuristic):
         nodes, when = dst.flatten(), times.repeat_interleave(dst.shape[1])
         count = history.count_before(nodes, when)
         if self.opt.window is not None:
-            # in float64: an integer tensor minus a Python float is float32, which loses seconds
-            count = count - history.count_before(nodes, when.double() - self.opt.window)
-        return count.view(dst.shape).float()
+            count = count - history.count_before(nodes, _window_starts(history, when, self.opt.window))
+        return count.view(dst.shape).double()
+
+
+def _window_starts(history: History, times: Tensor, window: float) -> Tensor:
+    """Return the times at which windows start.
+
+    Integers stay integers: float32, which torch would choose here, loses seconds, and float64 nanoseconds.
+    """
+    if times.is_floating_point() or history.events["t"].is_floating_point():
+        return times.double() - window
+    return times - math.floor(min(window, LATEST))  # between integers, part of a tick makes no difference

@@ -2,7 +2,7 @@
 
 The score of a pair is ``1 / age``, where ``age`` is the time since its last event strictly
 before the query's time, and 0 for a pair without any. It ranks pairs that EdgeBank scores equally by
-how recent they are.
+how recent they are. Ages of up to 2^52 ticks never tie unless they are equal.
 """
 
 from __future__ import annotations
@@ -31,4 +31,4 @@ class Recency(PairHeuristic):
         self, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         age = self.age(history, src, dst, times)
-        return (1 / age).float()  # ages are positive; an infinite one gives 0
+        return 1 / age  # ages are positive; an infinite one gives 0

@@ -40,4 +40,4 @@ class Transition(Heuristic):
         keys = torch.where(latest.mask, follows(partner, dst), -1)
         count, _ = history.evidence(SPEC).transitions.find(keys.reshape(-1), when.reshape(-1))
         departures = history.count_before(latest.node.squeeze(1), times).clamp(min=1)
-        return (count.view(dst.shape) / departures.unsqueeze(1)).float()
+        return count.view(dst.shape).double() / departures.unsqueeze(1)
