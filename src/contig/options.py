@@ -22,15 +22,22 @@ def option(
     low: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    file: bool = False,
 ) -> Any:
     """Define a dataclass field with a default, a help text and limits.
 
     Annotate it with int, float, bool, str, any of these ``| None``, a tuple of them, or a ``Literal`` of
-    choices. ``low`` is an inclusive lower bound; ``above`` and ``below`` are exclusive bounds.
+    choices. ``low`` is an inclusive lower bound; ``above`` and ``below`` are exclusive bounds. ``file`` marks
+    the path of a file that is read: stored results depend on its content.
     """
     limits = {"low": low, "above": above, "below": below}
     _check_limits("default", default, limits)
-    return field(default=default, metadata={"help": help, **limits})
+    return field(default=default, metadata={"help": help, "file": file, **limits})
+
+
+def names_file(options: type[Any], name: str) -> bool:
+    """Return whether an option is the path of a file that is read."""
+    return any(one.name == name and one.metadata.get("file", False) for one in fields(options))
 
 
 def set_options(config: T, settings: Mapping[str, Any]) -> T:

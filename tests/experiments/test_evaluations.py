@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from support.trained import tiny_stream
@@ -58,6 +60,64 @@ def test_a_path_among_the_options_stays_inside_the_run(tmp_path: Path) -> None:
     given = Evaluation(job, "recommend", {"candidates_from": "../../x/ns.pkl"})
     assert given.file.parent == tmp_path / "run" / "evaluations"
     assert given.file != Evaluation(job, "recommend", {"candidates_from": "../../y/ns.pkl"}).file
+
+
+def test_a_changed_file_of_candidates_means_another_evaluation(tmp_path: Path) -> None:
+    file, job = tmp_path / "ns.npy", Job(Recipe("mooc"), 0, tmp_path / "run")
+    given = Evaluation(job, "recommend", {"candidates_from": str(file)})
+    file.write_bytes(b"first")
+    first = given.file
+    file.write_bytes(b"other")
+    assert given.file != first
+    file.write_bytes(b"first")  # also where the times of the file are those of another version
+    assert given.file == first
+    (tmp_path / "elsewhere").mkdir()
+    moved = file.rename(tmp_path / "elsewhere/ns.npy")
+    assert Evaluation(job, "recommend", {"candidates_from": str(moved)}).file == first
+    assert Evaluation(job, "recommend", {"candidates_from": str(moved), "as_of": "batch"}).file != first
+
+
+def test_a_result_that_is_named_by_a_path_counts_until_the_file_changes(tmp_path: Path) -> None:
+    """Earlier versions stored results like this."""
+    file, job = tmp_path / "ns.npy", Job(Recipe("mooc"), 0, tmp_path / "run")
+    given = Evaluation(job, "recommend", {"candidates_from": str(file)})
+    former = job.folder / "evaluations" / f"recommend-candidates_from={quote(str(file), safe='')}.json"
+    former.parent.mkdir(parents=True)
+    former.write_text("{}")
+    assert given.done  # although the file is gone
+    file.write_bytes(b"first")
+    assert not given.done
+    os.utime(former, ns=(0, file.stat().st_ctime_ns + 1))
+    assert given.done
+    assert given.file == former
+    replacement = tmp_path / "part"
+    replacement.write_bytes(b"other")
+    os.utime(replacement, ns=(0, 0))  # a copy that keeps an old time of modification
+    os.utime(former, ns=(0, replacement.stat().st_ctime_ns - 1))
+    replacement.replace(file)
+    assert not given.done
+
+
+def test_a_file_that_changes_during_the_evaluation_leaves_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, job = tmp_path / "ns.npy", Job(Recipe("mooc"), 0, tmp_path / "run")
+    file.write_bytes(b"first")
+    given = Evaluation(job, "recommend", {"candidates_from": str(file)})
+
+    class Changing(FakeRun):
+        @staticmethod
+        def open(path: Path, device: str) -> Any:
+            def evaluate(*_: Any, **__: Any) -> Any:
+                file.write_bytes(b"other")
+                return SimpleNamespace(as_dict=dict)
+
+            return SimpleNamespace(evaluate=evaluate, folder=RunFolder(path))
+
+    monkeypatch.setattr(module, "Run", Changing)
+    with pytest.raises(RunError, match="has changed meanwhile"):
+        given.run("cpu")
+    assert not list(tmp_path.glob("run/evaluations/*"))
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from math import nan
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
-from contig.errors import ConfigError
+from contig.errors import ConfigError, RunError
 from contig.experiments.jobs import Job, Work
+from contig.experiments.result_names import result_name
 from contig.experiments.rows import Row, Spread
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
@@ -103,12 +103,15 @@ class Evaluation:
 
     @property
     def _stem(self) -> str:
-        options = (f"{name}={quote(str(value), safe=' ')}" for name, value in sorted(self.options.items()))
-        return "-".join([self.task, *options])  # a value may be a path, the name of a file may not
+        return result_name(self.task, self.options, self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return self.job.folder / "evaluations"
 
     @property
     def file(self) -> Path:
-        return self.job.folder / "evaluations" / f"{self._stem}.json"
+        return self._folder / f"{self._stem}.json"
 
     @property
     def done(self) -> bool:
@@ -120,9 +123,12 @@ class Evaluation:
 
     def run(self, device: str) -> None:
         """Evaluate the run and store the result."""
-        run = Run.open(self.job.folder, device)
+        run, stem = Run.open(self.job.folder, device), self._stem
         weights = run.folder.version("best.pt")
-        run.folder.save_evaluation(self._stem, run.evaluate(self.task, **self.options).as_dict(), weights)
+        content = run.evaluate(self.task, **self.options).as_dict()
+        if self._stem != stem:
+            raise RunError(f"A file of the evaluation {stem} has changed meanwhile; evaluate again.")
+        run.folder.save_evaluation(stem, content, weights)
 
     def result(self) -> TaskResult:
         """Read the stored result."""

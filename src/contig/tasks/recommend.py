@@ -61,6 +61,7 @@ class RecommendOptions:
     candidates_from: str | None = option(
         None,
         "a file with the negatives of each test event: ..._test_ns.pkl of TGB, ..._test_ns.npy of TGB-Seq",
+        file=True,
     )
     as_of: AsOf = option(
         "event", "rank at each event's own time, or (much faster) at that of its batch's first event: batch"
