@@ -222,7 +222,8 @@ class TrainedModel:
         Several sources get a list each. The candidates are the destinations of all events before that time,
         or those given; ``exclude_seen`` leaves out those that the source has met. ``side="dst"`` recommends
         sources to destinations. A node without events before that time gets the most popular candidates, and
-        its list is marked as ``cold_start``.
+        its list is marked as ``cold_start``. Scores of a learned model within 1e-5 of the best of
+        them tie (``Model.resolution``), and tied nodes keep the order of ``stream.ids``.
         """
         check_k(k)
         if side not in get_args(Side):

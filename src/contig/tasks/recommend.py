@@ -8,7 +8,10 @@ the result is its MRR. ``candidates_from`` takes the negatives from a file of TG
 half of them destinations that the source met in training, the rest any, as TGB samples for its larger
 streams. The samples are ours, not those of TGB's files.
 
-A tied rank is the mean of the best and the worst one, so a constant score gains nothing.
+A tied rank is the mean of the best and the worst one, so a constant score gains nothing. The scores of a
+learned model tie where they are within 1e-5 of the true destination's score (relative to it where it exceeds
+1), because their last bits depend on the batch and the CPU; ``Model.resolution`` sets it. Those of heuristics
+are exact and tie only where they are equal.
 
 Each candidate is embedded *at the event's own time*. Embedding candidates once for a batch is not enough: who
 was active a minute ago decides most ranks, and with candidates at the time of the batch's first event a third
