@@ -1,0 +1,260 @@
+"""A trained model in its folder: opened, extended by new events, and saved."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self, Unpack, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from contig.data.events import EventStream
+from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
+from contig.data.validation import UNKNOWN_LABEL, EventColumns
+from contig.errors import ConfigError, RunError, unknown
+from contig.history import History
+from contig.kernels.devices import pick_device
+from contig.models import Model, NodeState
+from contig.models.state import SavedRows
+from contig.runs.arrivals import Arrivals, index_stream
+from contig.runs.config import RunConfig, build_model
+from contig.runs.folder import RunFolder
+from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
+from contig.runs.observed import Late, Repeated, new_events, saved_tail
+from contig.runs.observed_file import read_observed
+from contig.runs.trained_model import TrainedModel
+from contig.streaming.online import replay_stream
+
+log = logging.getLogger("contig")
+
+
+class SavedRun(TrainedModel):
+    """A trained model with the folder that holds it; ``Run`` adds how it is measured."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        config: RunConfig,
+        stream: EventStream,
+        model: Model,
+        state: NodeState,
+        tip: SavedRows | None = None,
+    ) -> None:
+        super().__init__(stream, model, state, config.train.batch_size, tip=tip)
+        manifest = folder.manifest()
+        self.folder, self.config, self.features = folder, config, manifest.features
+        self.read_as = manifest.read_as  # how later files are read, unless they have other columns
+        self.new_node = None if self.features is None else self.features.new_node
+        self.trained_stream = stream  # without what is observed later
+        self.notices: tuple[str, ...] = ()  # the hints of its training, if this process trained it
+        self._served: str | None = None  # the version of serving.pt that was loaded
+        self._version: str | None = None  # and of the observed events
+        self.observed_labels: NDArray[np.int64] = np.zeros(0, np.int64)  # of the events observed later
+
+    @classmethod
+    def open(cls, path: str | Path, device: str | torch.device = "auto") -> Self:
+        """Open a run's folder; ``device`` is auto (a GPU if there is one), cpu, cuda or cuda:1.
+
+        A run whose training was interrupted answers from its best epoch so far, with a notice.
+        """
+        folder, on = RunFolder(path), pick_device(str(device))
+        while True:
+            before = folder.identity()
+            try:
+                run = cls._open(folder, on)
+            except RunError:
+                if folder.identity() == before:
+                    raise
+            else:
+                if folder.identity() == before:  # else another process has replaced the folder meanwhile
+                    return run
+
+    @classmethod
+    def _open(cls, folder: RunFolder, on: torch.device) -> Self:
+        config, stream = folder.config(), folder.stream()
+        complete = folder.has("serving.pt") or not folder.has("best.pt")
+        name = "serving.pt" if complete else "best.pt"
+        with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
+            model = build_model(config, stream, features=folder.manifest().features).to(on)
+        state = NodeState(model.blank(), stream.num_nodes, on, on_host=config.train.graph_on_host(on))
+        served, saved = folder.read_version(
+            name,
+            lambda: folder.restore(name, model, state, len(stream), **({} if complete else {"epoch": int})),
+        )
+        model.eval()
+        run = cls(folder, config, stream, model, state, _saved_rows(saved.get("tip"), on))
+        run._served = served
+        if not complete:
+            run._observe_everything(saved["epoch"])
+        if folder.has("observed.pt"):
+            run._load_observed()
+        elif folder.checksums.is_missing("observed.pt"):
+            log.warning(
+                f"{folder.path / 'observed.pt'} is missing: it was removed, or its first update has not "
+                "ended. The run answers from its training; update it again with the later events."
+            )
+        return run
+
+    @property
+    def trained_history(self) -> History:
+        """The index of the events that the run was trained on."""
+        if len(self.trained_stream) == len(self.arrivals):
+            return self.history
+        return index_stream(self.trained_stream, self.state)
+
+    def observe(
+        self,
+        events: Any,
+        reading: ReadOptions | None = None,
+        *,
+        repeated: Repeated = "refuse",
+        late: Late = "refuse",
+        **options: Unpack[ReadKeywords],
+    ) -> int:
+        """Take in new events, save them with the run, and return their number.
+
+        ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
+        event before the last known one is refused, and then nothing changes. So is a repetition of exactly
+        the last known events, unless ``repeated`` is ``accept``. Weights stay as they are. Labels are kept
+        for ``classify``, if the run has any; those of new events may be missing.
+
+        With ``late="history"`` older events are taken into the history alone: neighbors, counts and
+        candidates know them at their own times, but no node state observes them. One that is already known
+        is refused, unless ``repeated`` is ``accept``.
+
+        Answers are the same however the events are divided into calls: the state is that of the whole stream,
+        observed in batches that are counted from its first event. ``evaluate`` still uses the events the run
+        was trained on. Computing takes time in proportion to the new events; saving, to all that were
+        observed since the training, and to the state.
+        """
+        if not (self.folder.is_finished and self.folder.has("serving.pt")):
+            raise RunError(
+                f"{self.path} is still in training; it can observe new events when the training is finished. "
+                f"To continue it: contig resume {self.path}"
+            )
+        for name, value, known in (("repeated", repeated, Repeated), ("late", late, Late)):
+            if value not in get_args(known):
+                raise ConfigError(unknown(f"value for {name}", str(value), get_args(known)))
+        given = reading_options(reading).updated(**options)
+        labeled = self.trained_stream.label is not None
+        columns, place = read_new_events(
+            events, given, self.features, usual=self.read_as, with_labels=labeled
+        )
+        check_label_values(columns, self.trained_stream.label, place)
+        with self.folder.locked(), self.online.writing():
+            self.check_version()
+            with self._undone_on_failure():
+                added = self.observe_columns(columns, place, repeated=repeated, late=late)
+                self._save_observed()
+        return added
+
+    @property
+    def served_version(self) -> str | None:
+        """The checksum of the weights and the state that were loaded; None if the training is unfinished."""
+        return self._served
+
+    def check_version(self) -> None:
+        """Raise ``RunError`` if another process has updated the run, or trained it further."""
+        if self.folder.version("observed.pt") != self._version:
+            raise RunError(f"{self.path} was updated by another process; open the run again.")
+        self.check_served_version()
+
+    def check_served_version(self) -> None:
+        """Raise ``RunError`` if another process has replaced the weights since they were loaded."""
+        if self.folder.version("serving.pt") != self._served:
+            raise RunError(f"{self.path} was trained further by another process; open the run again.")
+
+    def observe_columns(
+        self,
+        events: EventColumns,
+        place: Callable[[int], str],
+        *,
+        repeated: Repeated = "refuse",
+        late: Late | None = None,
+    ) -> int:
+        """Add new events and their labels, and return their number; nothing is saved."""
+        added = super().observe_columns(events, place, repeated=repeated, late=late)
+        self.observed_labels = np.concatenate([self.observed_labels, labels_in_order(events)])
+        return added
+
+    @property
+    def labeled_stream(self) -> EventStream:
+        """All events so far with their labels, if the run has any; ``UNKNOWN_LABEL`` for those without."""
+        return self.arrivals.sorted(replace(self.arrivals.stream, label=self.arrived_labels))
+
+    @property
+    def arrived_labels(self) -> NDArray[np.int64] | None:
+        """The labels of all events in the order of their arrival, if the run has any."""
+        label = self.trained_stream.label
+        return None if label is None else np.concatenate([label, self.observed_labels])
+
+    def _save_observed(self) -> None:
+        tail, tip = saved_tail(self.arrivals, self.trained_stream), self.online.tip
+        state = {"state": self.state.snapshot(), "tip": None if tip is None else tip._asdict()}
+        labels = torch.from_numpy(self.observed_labels)
+        content = {**tail, **state, "serving": self._served, "event_labels": labels}
+        self.folder.save("observed.pt", content)
+        self._version = self.folder.version("observed.pt")
+
+    @contextmanager
+    def _undone_on_failure(self) -> Iterator[None]:
+        """Compute the state again if events were observed, but not saved."""
+        online, before, labels = self.online, self.arrivals, self.observed_labels
+        try:
+            yield
+        except BaseException:
+            self.observed_labels = labels
+            if online.history.num_events != len(before):
+                self._set_replayed(before)
+            raise
+
+    def _set_replayed(self, arrivals: Arrivals) -> None:
+        """Use events the state after which is not known."""
+        old = self.state
+        state = NodeState(old.blank, arrivals.stream.num_nodes, old.device, on_host=old.on_host)
+        with self.online.writing():
+            history = arrivals.index(self.model, state)
+            tip = replay_stream(self.model, state, history, self.batch_size, late=arrivals.late)
+            self._set_events(arrivals, state, tip, history)
+
+    def _load_observed(self) -> None:
+        self._version, saved = self.folder.read_version(
+            "observed.pt", lambda: read_observed(self.folder, self.trained_stream, self.state.blank)
+        )
+        arrivals = Arrivals(self.trained_stream).extended(new_events(saved), self.new_node)
+        unknown = torch.full((len(arrivals) - len(self.trained_stream),), UNKNOWN_LABEL)
+        self.observed_labels = saved.get("event_labels", unknown).numpy()
+        if saved["serving"] != self._served:  # it was trained further
+            self._set_replayed(arrivals)
+            return
+        old = self.state
+        state = NodeState(old.blank, arrivals.stream.num_nodes, old.device, on_host=old.on_host)
+        state.restore(saved["state"])
+        self._set_events(arrivals, state, _saved_rows(saved.get("tip"), state.device))
+
+    def _observe_everything(self, epoch: int) -> None:
+        """Advance the state of the best epoch over the whole stream, as a finished training does."""
+        if self.folder.has("metrics.json"):
+            log.warning(f"{self.path} has no serving.pt; the state is computed again from best.pt.")
+        else:
+            log.warning(
+                f"{self.path}: the training is not finished; answers come from its best epoch so far, "
+                f"epoch {epoch}. To continue: contig resume {self.path}"
+            )
+        self._set_replayed(self.arrivals)
+
+    @property
+    def path(self) -> Path:
+        return self.folder.path
+
+
+def _saved_rows(saved: dict[str, Any] | None, device: torch.device) -> SavedRows | None:
+    if saved is None:
+        return None
+    rows = {name: row.to(device) for name, row in saved["rows"].items()}
+    return SavedRows(saved["position"], saved["nodes"].to(device), rows)
