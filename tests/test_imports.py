@@ -27,6 +27,7 @@ ORDER = (
     "files",
     "file_locks",
     "locks",
+    "wording",
     "caches",
     "options",
     "schema",

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather
-from support.commands import START, Answer
+from support.commands import START, Answer, seconds
 from support.sharing import ShareTask
 from support.trained import TINY
 
@@ -252,7 +252,7 @@ def test_predictions_of_later_events(name: str, run: Path, later: Path, here: Pa
     else:
         rows = READERS[Path(name).suffix](name).to_pylist()
     for row, line in zip(rows, later.read_text().splitlines()[1:], strict=True):
-        assert f"{row['src']},{row['dst']},{row['t']}" == line
+        assert f"{row['src']},{row['dst']},{seconds([row['t']])[0]:.0f}" == line
         assert row["new_node"] == (row["src"] == "new")
         assert row["probability"] == pytest.approx(1 / (1 + math.exp(-row["score"])), rel=1e-6)
     found = [row["score"] for row in rows]
@@ -304,6 +304,7 @@ def test_heuristics_are_tested_by_intervals_too(labeled: Path) -> None:
         (["--data", "early.csv"], "Only events after those of the run can be evaluated"),
         (["--out", "x.txt"], "Unknown file format '.txt'"),
         (["--latex", "folder"], "folder"),
+        (["--latex", "x.pdf"], "--latex x.pdf: Unknown file format '.pdf'"),
     ],
 )
 def test_refused_files(options: list[str], message: str, run: Path, here: Path) -> None:

@@ -28,7 +28,7 @@ def test_json_is_the_summary_and_nothing_else(five_visits: Path) -> None:
         edge_features=np.ones((5, 1)),
         origin=str(five_visits),
     )
-    notice = f"{five_visits}: ignored 1 column(s): 'mood'."
+    notice = f"{five_visits}: ignored 1 column: 'mood'."
     assert answer.json == summarize(stream).as_dict() | {"notices": [notice]}
     assert answer.err == f"note: {notice}\n"
 

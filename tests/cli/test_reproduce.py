@@ -169,7 +169,7 @@ def test_runs_with_other_numerics_are_used_only_on_request(
     ours = numerics.VERSION
     monkeypatch.setattr(numerics, "VERSION", 1234)
     without = Answer(*complete.command, "--only-done")
-    assert "16 runs were made with other numerics; --any-numerics uses them" in without.err
+    assert "16 runs made with other numerics are not used; use them with --any-numerics" in without.err
     assert "No results yet" in without.out
     used = Answer(*complete.command, "--only-done", "--any-numerics")
     assert "other numerics" not in used.err
@@ -235,6 +235,7 @@ def test_an_interruption_is_reported_once_with_the_way_to_continue(
         (["table2", "--models", "tng"], "Did you mean 'tgn'"),
         (["table2", "--datasets", "mok"], "Did you mean 'mooc'"),
         (["table2", "--datasets", ","], "--datasets ',' is empty"),
+        (["table2", "--configs", "nofolder"], "--configs nofolder is not a folder"),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather
-from support.commands import COLUMNS, START, Answer
+from support.commands import COLUMNS, START, Answer, seconds
 
 from contig.runs.run import Run
 
@@ -30,12 +30,35 @@ def test_score_writes_a_row_for_each_pair_in_their_order(name: str, run: Path, h
     opened = Run.open(run)
     expected = opened.score(["n3", "n8", "n0"], ["n9", "n14", "n7"], SECONDS)
     assert found.column_names == ["src", "dst", "t", "score", "probability", "surprise", "last_event"]
-    assert (found["src"].to_pylist(), found["t"].to_pylist()) == (["n3", "n8", "n0"], SECONDS)
+    assert (found["src"].to_pylist(), seconds(found["t"].to_pylist())) == (["n3", "n8", "n0"], SECONDS)
     assert found["score"].to_pylist() == pytest.approx(expected.score.tolist())
     assert found["surprise"].to_pylist() == pytest.approx(np.log2(1 + np.exp(-expected.score)).tolist())
     known = [max(t for t in opened.stream.t.tolist() if t < when) for when in SECONDS]
-    assert found["last_event"].to_pylist() == known
+    assert seconds(found["last_event"].to_pylist()) == known
     assert f"wrote {name} (3 scores)" in answer.err
+
+
+def test_times_are_written_as_dates_where_the_run_was_trained_on_dates(run: Path, here: Path) -> None:
+    (here / "pairs.csv").write_text(PAIRS)
+    for name in ("x.csv", "x.parquet"):
+        assert Answer("score", run, "pairs.csv", *COLUMNS, "--out", name).code == 0
+    rows = (here / "x.csv").read_text().splitlines()
+    assert [row.split(",")[2] for row in rows[1:]] == [
+        '"2024-05-09T00:00:00Z"',
+        '"2024-05-03T12:00:00Z"',
+        '"2025-01-01T00:00:00Z"',
+    ]
+    assert str(pq.read_table("x.parquet").schema.field("t").type).startswith("timestamp[")
+    assert Answer("score", run, "x.csv", "--out", "again.csv").code == 0  # and can be read again
+    assert (here / "again.csv").read_text() == (here / "x.csv").read_text()
+
+
+def test_times_stay_numbers_where_the_run_was_trained_on_numbers(here: Path) -> None:
+    rows = "".join(f"{n % 5},{7 + n % 3},{START + n * n}\n" for n in range(60))
+    (here / "numbers.csv").write_text(f"src,dst,t\n{rows}")
+    assert Answer("train", "numbers.csv", "--model", "recency", "--out", "run").code == 0
+    assert Answer("score", "run", "numbers.csv", "--out", "x.csv").code == 0
+    assert csv.read_csv("x.csv")["t"].to_pylist() == [START + n * n for n in range(60)]
 
 
 def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
@@ -55,6 +78,7 @@ def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
         (["pairs.csv", *COLUMNS, "--out", "x.csv", "--as-of", "now"], "--as-of: Unknown value 'now'"),
         (["none.csv", "--out", "x.csv"], "none.csv: no such file"),
         (["strange.csv", "--out", "x.csv"], "strange.csv, line 3: Node 'zed' is not in this stream"),
+        (["strange.csv", "--out", "x.csv"], "take them in first with 'contig update"),
         (["early.csv", "--out", "x.csv"], "early.csv, line 2: t=5 is before the first event"),
     ],
 )

@@ -20,7 +20,7 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
     (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\nzoe,n14,2024-06-02\n")
     answer = Answer("update", "copy", "new.csv", *COLUMNS)
     assert answer.code == 0, answer.err
-    assert "copy observed 2 events and 1 new nodes; it knows 282 events" in answer.err
+    assert "copy observed 2 events and 1 new node; it knows 282 events" in answer.err
     found = Answer("recommend", "copy", "--node", "zoe", "--json").json
     assert (found["cold_start"], found["last_event"]) == (False, START + 32 * 86_400)
     again = Answer("update", "copy", "new.csv", *COLUMNS).refusal
@@ -32,7 +32,7 @@ def test_a_repeated_file_is_accepted_on_request(run: Path, here: Path) -> None:
     (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\n")
     assert Answer("update", "copy", "new.csv", *COLUMNS).code == 0
     refused = Answer("update", "copy", "new.csv", *COLUMNS).refusal
-    assert "knows these 1 events already" in refused
+    assert "already knows all of these events" in refused
     assert "--repeated accept" in refused
     answer = Answer("update", "copy", "new.csv", *COLUMNS, "--repeated", "accept")
     assert "it knows 282 events" in answer.err

@@ -6,6 +6,8 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,7 @@ from contig.experiments import jobs, tuning
 from contig.experiments.jobs import Failure, Job
 from contig.experiments.recipes import Recipe, read_recipes
 from contig.experiments.tuning import Choices, Range, Study, parse_grid, save
+from contig.runs.metrics import Epoch
 
 RECIPE = Recipe("synthetic:300", "contig", {"epochs": 1}, fingerprint="x")
 
@@ -122,6 +125,7 @@ def test_trials_that_were_only_planned_are_forgotten(quality: None, tmp_path: Pa
         (RECIPE, ["batch_size=10,20"], "cannot be compared; fix it with --set batch_size=VALUE"),
         (RECIPE, ["final=true,false"], "cannot be compared"),
         (RECIPE, ["seed=1,2"], "cannot be compared"),
+        (RECIPE, ["monitor=ap,mrr"], "cannot be compared"),
         (Recipe("synthetic:300", "recency"), ["window=1,2"], "recency is a heuristic"),
     ],
 )
@@ -160,6 +164,38 @@ def test_a_search_ends_where_there_is_no_validation_ap(
     monkeypatch.setattr(Job, "done", property(lambda job: True))
     monkeypatch.setattr(tuning, "best_validation", lambda job: math.nan)
     assert "has no validation AP" in " ".join(tune(tmp_path / "study").refusal.split())
+
+
+def test_trials_are_compared_by_the_monitored_metric(tmp_path: Path) -> None:
+    """At 0.3 the AP is best, at 0.001 the AUC; both are read from the record of each run."""
+    stream = {"epochs": 1, "monitor": "auc"}
+    epochs = {0.3: (0.9, 0.6), 0.001: (0.7, 0.8)}
+
+    class Finished(Job):
+        done = True
+
+        def metrics(self) -> Any:
+            ap, auc = epochs[self.recipe.settings["lr"]]
+            row = Epoch(
+                epoch=1,
+                loss=1,
+                val_ap=ap,
+                val_auc=auc,
+                val_ap_inductive=0,
+                train_seconds=1,
+                events_per_second=1,
+            )
+            return SimpleNamespace(epochs=[row])
+
+    best = {}
+    for settings in (stream, {"epochs": 1}):
+        study = Study(replace(RECIPE, settings=settings), parse_grid(["lr=0.3,0.001"]), tmp_path)
+        for number, job in study.ask(2, every=True).items():
+            study.tell({number: Finished(**vars(job))})
+        best[study.metric] = study.best().settings["lr"], study.best().value
+        save(study)
+        assert f"val_{study.monitor}" in (tmp_path / "tune.csv").read_text()
+    assert best == {"validation AUC": (0.001, 0.8), "validation AP": (0.3, 0.9)}
 
 
 def test_a_failed_trial_is_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -55,9 +55,9 @@ def without(start: int, stop: int) -> np.ndarray:
 
 def updated(run: Run, whole: EventStream) -> Run:
     """The run after the rest, in between two pieces with late events, one of which has later ones, too."""
-    run.observe(rows_of(whole, np.r_[MISSED[:13], np.arange(REST, 380)]), late="history")
+    run.observe(rows_of(whole, np.r_[MISSED[:13], np.arange(REST, 380)]), late="accept")
     run.observe(rows_of(whole, np.arange(380, 390)))
-    run.observe(rows_of(whole, MISSED[13:]), late="history")
+    run.observe(rows_of(whole, MISSED[13:]), late="accept")
     run.observe(rows_of(whole, np.arange(390, 400)))
     return run
 
@@ -117,7 +117,7 @@ def copy_of(run: Run, folder: Path) -> Run:
 
 def test_no_state_changes_and_the_run_is_saved_with_them(pair_run: Run, whole: EventStream, tmp_path) -> None:
     run, before = copy_of(pair_run, tmp_path), Run.open(pair_run.path)
-    added = run.observe(rows_of(whole, MISSED), late="history")
+    added = run.observe(rows_of(whole, MISSED), late="accept")
     assert added == len(MISSED)
     for name, rows in before.state.rows.items():
         assert run.state[name][: len(rows)].equal(rows)
@@ -132,7 +132,7 @@ def test_no_state_changes_and_the_run_is_saved_with_them(pair_run: Run, whole: E
 
 def test_the_pieces_do_not_matter(pair_run: Run, whole: EventStream, tmp_path: Path) -> None:
     one = copy_of(pair_run, tmp_path)
-    one.observe(rows_of(whole, np.r_[MISSED, np.arange(REST, 400)]), late="history")
+    one.observe(rows_of(whole, np.r_[MISSED, np.arange(REST, 400)]), late="accept")
     other = updated(copy_of(pair_run, tmp_path / "other"), whole)
     labels = one.stream.ids.labels
     src, dst = labels[one.stream.src[::7]], labels[one.stream.dst[::7][::-1]]
@@ -148,8 +148,8 @@ def test_what_happened_later_changes_no_answer(pair_run: Run, whole: EventStream
     at = whole.t[MISSED[11]].item()
     early = MISSED[whole.t[MISSED] < at]
     one, other = copy_of(pair_run, tmp_path), copy_of(pair_run, tmp_path / "other")
-    one.observe(rows_of(whole, MISSED), late="history")
-    other.observe(rows_of(whole, early), late="history")
+    one.observe(rows_of(whole, MISSED), late="accept")
+    other.observe(rows_of(whole, early), late="accept")
     src = sorted({*whole.ids.labels[whole.src[MISSED[3:]]].tolist()})[:6]
     found = [run.recommend(src, at, k=99) for run in (one, other)]
     for mine, its in zip(*found, strict=True):
@@ -161,7 +161,7 @@ def test_what_happened_later_changes_no_answer(pair_run: Run, whole: EventStream
 def test_everything_else_goes_on_after_late_events(pair_run: Run, whole: EventStream, tmp_path: Path) -> None:
     run = copy_of(pair_run, tmp_path)
     before = run.evaluate(show=False).result
-    run.observe(rows_of(whole, MISSED), late="history")
+    run.observe(rows_of(whole, MISSED), late="accept")
     assert run.evaluate(show=False).result == before
     later = rows_of(whole, np.arange(REST, 400))
     assert 0 < run.evaluate(data=later, show=False).result.transductive.ap <= 1
@@ -177,23 +177,23 @@ def test_they_are_refused_by_default_and_when_they_are_known(
     pair_run: Run, whole: EventStream, tmp_path: Path
 ) -> None:
     run, late = copy_of(pair_run, tmp_path), rows_of(whole, MISSED[[4, 6, 5]])
-    with pytest.raises(DataError, match=r"row 0 .*--late history"):
+    with pytest.raises(DataError, match=r"row 0 .*--late accept"):
         run.observe(late)
-    assert run.observe(late, late="history") == 3
+    assert run.observe(late, late="accept") == 3
     version = run.folder.version("observed.pt")
     known = rows_of(whole, np.r_[MISSED[7], MISSED[5]])
     for again in (late, known):
         with pytest.raises(DataError, match=r"the run knows this event at t=.* already"):
-            run.observe(again, late="history")
+            run.observe(again, late="accept")
     assert run.folder.version("observed.pt") == version
-    assert run.observe(known, late="history", repeated="accept") == 2
-    with pytest.raises(ConfigError, match="value for late 'accept'"):
-        run.observe(late, late="accept")
+    assert run.observe(known, late="accept", repeated="accept") == 2
+    with pytest.raises(ConfigError, match="value for late 'history'"):
+        run.observe(late, late="history")
 
 
 def test_a_run_whose_flags_do_not_fit_is_damaged(pair_run: Run, whole: EventStream, tmp_path: Path) -> None:
     run = copy_of(pair_run, tmp_path)
-    run.observe(rows_of(whole, MISSED), late="history")
+    run.observe(rows_of(whole, MISSED), late="accept")
     saved = run.folder.load("observed.pt")
     for late in (~saved["late"], saved["late"][1:], saved["late"].long()):
         run.folder.save("observed.pt", {**saved, "late": late})
@@ -205,8 +205,8 @@ def test_the_command_takes_them(pair_run: Run, tmp_path: Path) -> None:
     run, file = copy_of(pair_run, tmp_path), tmp_path / "missed.csv"
     first = run.stream.t[0].item()
     file.write_text(f"src,dst,t,f0,f1\n1,30,{first - 5},0.5,0.25\n")  # before all others
-    assert "--late history" in " ".join(Answer("update", run.path, file).refusal.split())
+    assert "--late accept" in " ".join(Answer("update", run.path, file).refusal.split())
     assert "'sometimes'" in Answer("update", run.path, file, "--late", "sometimes").refusal
-    answer = Answer("update", run.path, file, "--late", "history")
-    assert (answer.code, "observed 1 events" in answer.words) == (0, True)
+    answer = Answer("update", run.path, file, "--late", "accept")
+    assert (answer.code, "observed 1 event " in answer.words) == (0, True)
     assert Run.open(run.path).stream.t[0] == first - 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +21,12 @@ START = 1_714_521_600  # 1 May 2024, when the visits begin
 def date(t: float) -> str:
     """A Unix time as commands write it."""
     return datetime.fromtimestamp(t, UTC).isoformat()
+
+
+def seconds(dates: Iterable[Any]) -> list[float]:
+    """Dates as tables write them, text or timestamps, as Unix times."""
+    found = [datetime.fromisoformat(one) if isinstance(one, str) else one for one in dates]
+    return [one.replace(tzinfo=UTC).timestamp() for one in found]
 
 
 class Answer:

@@ -79,5 +79,5 @@ def test_ranks_that_are_not_finite_are_refused() -> None:
     split = chronological_split(stream)
     broken = np.ones(len(split.test), np.float32)
     broken[2] = np.nan
-    with pytest.raises(RunError, match=rf"scores of 1 events.*event {split.test[2]}\b"):
+    with pytest.raises(RunError, match=rf"scores of 1 event.*event {split.test[2]}\b"):
         recommend_report(stream, split, split.test, broken)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -50,6 +51,13 @@ from contig.files import disk_error
 from contig.kernels.malloc import keep_freed_memory
 
 USAGE_ERROR: type[Exception] = typer.BadParameter.__bases__[0]  # Typer does not export it by name
+
+PLAIN = {  # how Typer words the values that it rejects, and how we do
+    r"Input should be a valid integer\b.*": "expected a whole number",
+    r"Input should be a valid number\b.*": "expected a number",
+    r"Input should be greater than or equal to (\S+)": r"must be at least \1",
+    r"Input should be less than or equal to (\S+)": r"must be at most \1",
+}
 
 
 class _Commands(TyperGroup):
@@ -98,6 +106,8 @@ def _message(error: Any) -> str | None:
     if "NoArgs" in type(error).__name__ or error.ctx is None:
         return None
     message = error.format_message()
+    for pattern, plain in PLAIN.items():
+        message = re.sub(pattern, plain, message)
     return f"{message}{'' if message[-1] in '.?!' else '.'} See: {error.ctx.command_path} --help"
 
 

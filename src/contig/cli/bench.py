@@ -14,6 +14,7 @@ from contig.cli.data import Json
 from contig.cli.folders import Device
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -221,7 +222,7 @@ def _show(report: Report) -> None:
     console.out().print(table)
     packages = ", ".join(f"{name} {version}" for name, version in report.versions.items())
     lines = [f"{row.name}, {row.what}: {row.note}" for row in report.measurements if row.note]
-    lines += [f"{report.data}: {report.events:,} events", report.hardware, report.cpu, packages]
+    lines += [f"{report.data}: {counted(report.events, 'event')}", report.hardware, report.cpu, packages]
     for line in [
         *lines,
         "ratio: the peer's figure divided by ours, median and range; above 1, ours is better",

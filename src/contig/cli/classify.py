@@ -12,6 +12,7 @@ from contig.cli.commands import Command
 from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.data.read_options import ReadOptions
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from contig.runs.answers import Classification
@@ -74,8 +75,8 @@ def classify(
     else:
         _print(found)
     if out is not None:
-        with outputs.writing(out, f"{len(found):,} events"):
-            outputs.write_table(out, found.table())
+        with outputs.writing(out, counted(len(found), "event")):
+            outputs.write_table(out, outputs.with_times_of(opened, found.table(), out))
 
 
 def _summary(found: Classification) -> dict[str, Any]:

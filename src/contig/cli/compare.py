@@ -215,7 +215,7 @@ class Exports(NamedTuple):
     def check(self) -> None:
         """Reject files that cannot be written, before anything is trained."""
         outputs.check_file("--csv", self.csv)
-        outputs.check_file("--latex", self.latex)
+        latex.check_file(self.latex)
         outputs.check_figure("--plot", self.plot)
 
     def write(self, compared: Compared, figure: Figure | None) -> None:

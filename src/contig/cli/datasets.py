@@ -12,6 +12,7 @@ from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.data import DataDir, Json
 from contig.errors import ConfigError
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -63,7 +64,7 @@ def _write(name: str | None, out: Path | None, data_dir: Path | None) -> None:
 
     with console.status(f"loading {name}"):
         table = dataset_table(name, data_dir=data_dir)
-    with outputs.writing(out, f"{table.num_rows:,} events"):
+    with outputs.writing(out, counted(table.num_rows, "event")):
         outputs.write_table(out, table)
 
 

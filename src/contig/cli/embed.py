@@ -11,6 +11,7 @@ from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.folders import Device, Folder, open_run
 from contig.cli.nodes import At, SideOption, note_if_nothing_happened, parse_side, parse_time, read_ids
+from contig.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +65,8 @@ def embed(
     note_if_nothing_happened("--at", at, time, opened.stream)
     with console.status("embedding"):
         table = opened.embed_table(ids, time, on, wide=wide or out.suffix == ".csv")
-    with outputs.writing(out, f"{len(table):,} embeddings"):
+        table = outputs.with_times_of(opened, table, out)
+    with outputs.writing(out, counted(len(table), "embedding")):
         if out.suffix == ".npy":
             _write_array(out, table)
         else:

@@ -13,6 +13,7 @@ from contig.cli.folders import Device, Folder, Heuristics, open_run
 from contig.cli.task_options import TaskCommand, chosen_task
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from contig.runs.evaluation_periods import EvaluationPeriod, EventEvaluation
@@ -81,7 +82,7 @@ def evaluate(
     are scored batch by batch and observed, as a test period is; the run does not change.
     """
     outputs.check_file("--out", out, *FORMATS)
-    outputs.check_file("--latex", latex_file)
+    latex.check_file(latex_file)
     chosen = chosen_task(ctx, task)
     trained = open_run(run, device)
     period = _period(trained, data, reading)
@@ -94,7 +95,7 @@ def evaluate(
     else:
         results.print_evaluation(chosen, evaluation, others, lost)
     if out is not None:
-        _write(measured, out)
+        _write(trained, measured, out)
     if latex_file is not None:
         table = results.evaluation_table(chosen, evaluation, others)
         latex.write(latex_file, {f"{evaluation.facts.data.origin}, {chosen.name}": table})
@@ -109,12 +110,12 @@ def _period(run: Run, data: str | None, reading: ReadOptions) -> EvaluationPerio
         return run.evaluation_period(data, reading)
 
 
-def _write(measured: EventEvaluation, path: Path) -> None:
+def _write(run: Run, measured: EventEvaluation, path: Path) -> None:
     """Write the predictions as a table, or together with the result as JSON."""
     from contig.files import write_json
 
-    table = measured.table()
-    with outputs.writing(path, f"{len(table):,} predictions"):
+    table = outputs.with_times_of(run, measured.table(), path)
+    with outputs.writing(path, counted(len(table), "prediction")):
         if path.suffix == ".json":
             write_json(path, {**measured.evaluation.as_dict(), "predictions": table.to_pylist()})
         else:

@@ -12,6 +12,7 @@ from contig.cli import console, data
 from contig.cli.commands import Command
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
+from contig.wording import counted
 
 app = typer.Typer()
 
@@ -50,8 +51,8 @@ def index(
     head = read_head(folder)
     used = sum(file.size for file in head.files.values())
     console.out().print(
-        f"{console.plain(folder)}: {head.events:,} events, {head.nodes:,} nodes, {used / 1e9:.2f} GB "
-        f"({used / head.events:.0f} bytes per event)",
+        f"{console.plain(folder)}: {counted(head.events, 'event')}, {counted(head.nodes, 'node')}, "
+        f"{used / 1e9:.2f} GB ({used / head.events:.0f} bytes per event)",
         soft_wrap=True,
     )
 

@@ -10,6 +10,7 @@ import typer
 from contig.cli import console, data, outputs, tables
 from contig.cli.commands import Command
 from contig.data.read_options import ReadOptions
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -74,7 +75,7 @@ def _facts(summary: Summary) -> Table:
         "time": _span(summary.time),
         "ties": _ties(summary),
         "repeats": f"{_share(summary.repeats.ratio)} of the events repeat a pair; "
-        f"{summary.repeats.pairs:,} distinct pairs",
+        f"{counted(summary.repeats.pairs, 'distinct pair')}",
         "features": _features(summary),
         "labels": _labels(summary),
         "ids": _ids(summary),
@@ -84,7 +85,7 @@ def _facts(summary: Summary) -> Table:
 
 
 def _nodes(summary: Summary) -> str:
-    sources, destinations = f"{summary.sources:,} sources", f"{summary.destinations:,} destinations"
+    sources, destinations = counted(summary.sources, "source"), counted(summary.destinations, "destination")
     if summary.bipartite:
         return f"{summary.nodes:,} = {sources} + {destinations} (bipartite)"
     return f"{summary.nodes:,}: {sources}, {destinations}, {summary.both:,} of them both (not bipartite)"
@@ -112,7 +113,8 @@ def _ties(summary: Summary) -> str:
     ties = summary.ties
     share = _share(ties.events / summary.events)
     most = f", at most {ties.largest_group:,} at once" if ties.events else ""
-    return f"{ties.events:,} events ({share}) share their time{most}; {ties.distinct_times:,} distinct times"
+    distinct = counted(ties.distinct_times, "distinct time")
+    return f"{ties.events:,} events ({share}) share their time{most}; {distinct}"
 
 
 def _features(summary: Summary) -> str:

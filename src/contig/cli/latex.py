@@ -21,6 +21,11 @@ LatexFile = Annotated[
 ]
 
 
+def check_file(path: Path | None) -> None:
+    """Reject a file that cannot be written, or whose extension promises another format."""
+    outputs.check_file("--latex", path, ".tex")
+
+
 def write(path: Path, tables: Mapping[str, ResultTable]) -> None:
     """Write tables, by title, to a file."""
     with outputs.writing(path):

@@ -21,6 +21,7 @@ from contig.cli.nodes import (
     parse_time,
     times_json,
 )
+from contig.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,8 +63,8 @@ def nearest(
     with console.status("embedding"):
         found = opened.nearest(node, k, time, parse_side(side))
     if out is not None:
-        with outputs.writing(out, f"{len(found):,} nodes"):
-            outputs.write_table(out, _table(found))
+        with outputs.writing(out, counted(len(found), "node")):
+            outputs.write_table(out, outputs.with_times_of(opened, _table(found), out))
     elif json:
         rows = [one._asdict() for one in found]
         times = times_json(opened.stream, at=found.at, last_event=found.last_event)

@@ -14,7 +14,10 @@ from contig.files import check_file_path, replacing
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from contig.runs.run import Run
+
 TABLES = (".parquet", ".csv", ".arrow")  # the extensions that write_table knows
+TYPED = (".parquet", ".arrow")  # formats with a type for timestamps
 
 
 def check_file(option: str, path: Path | None, *extensions: str) -> None:
@@ -48,6 +51,15 @@ def writing(path: Path, content: str = "") -> Iterator[None]:
     """Report the file that the block writes."""
     yield
     console.notice(f"wrote {path}{f' ({content})' if content else ''}")
+
+
+def with_times_of(run: Run, table: pa.Table, path: Path) -> pa.Table:
+    """Return a table with its times as the user gave them: dates if the run was trained on dates."""
+    if not run.dates:
+        return table
+    from contig.data.exports import with_dates
+
+    return with_dates(table, run.stream, text=path.suffix not in TYPED)
 
 
 def write_table(path: Path, table: pa.Table) -> None:

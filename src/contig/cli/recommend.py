@@ -13,6 +13,7 @@ from contig.cli.data import Json
 from contig.cli.folders import Device, Folder, open_run
 from contig.cli.nodes import At, note_time, parse_side, parse_time, read_ids, times_json
 from contig.errors import ConfigError
+from contig.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,8 +93,8 @@ def recommend(
         lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
     _note_cold_starts(lists, at, opened.stream.ids, on)
     if out is not None:
-        with outputs.writing(out, f"{len(lists):,} lists"):
-            outputs.write_table(out, _list_table(lists))
+        with outputs.writing(out, counted(len(lists), "list")):
+            outputs.write_table(out, outputs.with_times_of(opened, _list_table(lists), out))
         if len(lists) > 1:
             from contig.runs.answers import mean_overlap
 

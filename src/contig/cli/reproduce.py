@@ -13,6 +13,8 @@ from contig.cli.commands import Command
 from contig.cli.data import Json
 from contig.cli.folders import Device
 from contig.cli.jobs import AtOnce, Heuristics, Wait, report_failures, run_with_progress, use_folder
+from contig.errors import ConfigError
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from contig.reproduction.plan import Plan
@@ -125,6 +127,8 @@ def reproduce(
     from contig.reproduction.paper import published_models
     from contig.reproduction.scales import FULL, QUICK
 
+    if configs is not None and not configs.is_dir():
+        raise ConfigError(f"--configs {configs} is not a folder; omit it to use the recipes of the package.")
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     chosen = {
@@ -171,16 +175,14 @@ def _print_notices(plan: Plan) -> None:
     from contig.experiments.identity import finished_with_any_numerics
 
     study = plan.study
-    if not study.configs.is_dir():
-        console.notice(
-            f"--configs {study.configs} is not a folder: every model trains with its defaults instead of "
-            "the published settings, which come with the package"
-        )
     for notice in (line for item in study.items for line in item.notices(study)):
         console.notice(notice)
     missing = [job.folder for job in plan.jobs if not job.done]
     if others := sum(bool(finished_with_any_numerics(folder)) for folder in missing):
-        console.notice(f"{others:,} runs were made with other numerics; --any-numerics uses them")
+        verb = "is" if others == 1 else "are"
+        console.notice(
+            f"{counted(others, 'run')} made with other numerics {verb} not used; use them with --any-numerics"
+        )
 
 
 def _run(plan: Plan, device: str, at_once: int) -> list[str]:

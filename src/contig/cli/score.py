@@ -12,12 +12,18 @@ from contig.cli.commands import Command
 from contig.cli.data import reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError, unknown
+from contig.errors import ConfigError, UnknownNodeError, unknown
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from contig.tasks.recommend import AsOf
 
 app = typer.Typer()
+
+NEW_NODES = (
+    "New events may have new nodes: take them in first with 'contig update {run} {pairs}', or score them as "
+    "they come with 'contig evaluate {run} --data {pairs} --out FILE'."
+)
 
 
 @app.command(
@@ -70,10 +76,13 @@ def score(
     opened = open_run(run, device)
     with console.status(f"reading {pairs}"):
         table = read_pairs(pairs, reading, usual=opened.read_as)
-    with console.status("scoring"):
-        scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
-    with outputs.writing(out, f"{len(scores):,} scores"):
-        outputs.write_table(out, scores.table())
+    try:
+        with console.status("scoring"):
+            scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
+    except UnknownNodeError as error:
+        raise ConfigError(f"{error} {NEW_NODES.format(run=run, pairs=pairs)}") from None
+    with outputs.writing(out, counted(len(scores), "score")):
+        outputs.write_table(out, outputs.with_times_of(opened, scores.table(), out))
 
 
 def _parse_as_of(given: str) -> AsOf:

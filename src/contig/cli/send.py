@@ -11,6 +11,7 @@ from contig.cli.commands import Command
 from contig.cli.data import File, read_stream, reads_events
 from contig.cli.serve import TokenFile, need_extra
 from contig.data.read_options import ReadOptions
+from contig.wording import counted
 
 app = typer.Typer()
 
@@ -50,7 +51,7 @@ def send(
     with Client(to, token) as client, console.bar("sending", len(stream)) as advance:
         summary = send_stream(client, stream, batch, patience, advance)
     console.notice(
-        f"{to}: {summary.accepted:,} events accepted, {summary.repeated:,} known from before, "
+        f"{to}: {counted(summary.accepted, 'event')} accepted, {summary.repeated:,} known from before, "
         f"{summary.rejected:,} rejected"
     )
     for one in summary.examples:

@@ -69,7 +69,7 @@ def tune(
     reading: ReadOptions,
     json: Json = False,
 ) -> None:
-    """Choose settings by the AP on the validation events, with Optuna.
+    """Choose settings by the AP on the validation events, or by --set monitor=METRIC, with Optuna.
 
     A grid of values is tried completely if --trials allows it; ranges are searched. Test events have no
     influence on the choice. FOLDER gets tune.csv, tune.png and best.json, the recipe of the best trial.
@@ -95,7 +95,7 @@ def tune(
     save(study)
     if json:
         best, rows = study.best(), [vars(one) for one in study.trials()]
-        console.print_json({"best": vars(best), "trials": rows})
+        console.print_json({"monitor": study.monitor, "best": vars(best), "trials": rows})
     else:
         _print(study)
     console.notice(f"wrote {out / 'best.json'}, tune.csv and tune.png")
@@ -127,7 +127,7 @@ def _search(study: Study, trials: int, device: str, at_once: int) -> list[str]:
             return [f"{one.job.name} failed: {one.reason} (full log: {one.job.log})" for one in failures]
         if without:
             return [
-                f"{one.name} has no validation AP: there are too few validation events" for one in without
+                f"{one.name} has no {study.metric}: there are too few validation events" for one in without
             ]
     return []
 
@@ -135,8 +135,8 @@ def _search(study: Study, trials: int, device: str, at_once: int) -> list[str]:
 def _print(study: Study) -> None:
     best = study.best()
     names = [one.name for one in study.grid]
-    table = console.new_table("trial", *names, "validation AP")
-    for one in sorted(study.trials(), key=lambda one: -one.val_ap):
-        cells = [str(one.number + 1), *(f"{one.settings[name]}" for name in names), f"{100 * one.val_ap:.2f}"]
+    table = console.new_table("trial", *names, study.metric)
+    for one in sorted(study.trials(), key=lambda one: -one.value):
+        cells = [str(one.number + 1), *(f"{one.settings[name]}" for name in names), f"{100 * one.value:.2f}"]
         table.add_row(*(f"[bold]{cell}[/bold]" if one.number == best.number else cell for cell in cells))
     console.out().print(table)

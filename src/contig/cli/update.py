@@ -13,9 +13,10 @@ from contig.cli.folders import Device, Folder, open_run
 from contig.cli.nodes import written_time
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
+from contig.wording import counted
 
 if TYPE_CHECKING:
-    from contig.runs.observed import Late, Repeated
+    from contig.runs.observed import Policy
 
 app = typer.Typer()
 
@@ -25,7 +26,7 @@ app = typer.Typer()
     epilog=console.examples(
         ("contig update runs/first today.csv", "later events"),
         ("contig update runs/first new.csv --src user --dst item", "own columns"),
-        ("contig update runs/first missed.csv --late history", "older events"),
+        ("contig update runs/first missed.csv --late accept", "older events"),
     ),
 )
 @reads_events
@@ -37,18 +38,18 @@ def update(
         str,
         typer.Option(
             "--repeated",
-            metavar="refuse|accept",
+            metavar="reject|accept",
             help="Whether a file may repeat exactly the last events that the run knows.",
         ),
-    ] = "refuse",
+    ] = "reject",
     late: Annotated[
         str,
         typer.Option(
             "--late",
-            metavar="refuse|history",
+            metavar="reject|accept",
             help="Whether events before the last known one become part of the history, but of no node state.",
         ),
-    ] = "refuse",
+    ] = "reject",
     device: Device = "auto",
 ) -> None:
     """Add new events and nodes to a trained run without retraining.
@@ -57,26 +58,21 @@ def update(
     the last known one; otherwise the row is reported and nothing changes. Evaluation still uses the
     events the run was trained on.
     """
+    policies = _parse_policy("--repeated", repeated), _parse_policy("--late", late)
     opened = open_run(run, device)
     nodes = opened.stream.num_nodes
     with console.status(f"observing {file}"):
-        added = opened.observe(file, reading, repeated=_parse_repeated(repeated), late=_parse_late(late))
+        added = opened.observe(file, reading, repeated=policies[0], late=policies[1])
     stream = opened.stream
+    new_nodes = counted(stream.num_nodes - nodes, "new node")
     console.notice(
-        f"{run} observed {added:,} events and {stream.num_nodes - nodes:,} new nodes; it knows "
-        f"{len(stream):,} events up to {written_time(stream, stream.t[-1].item())}"
+        f"{run} observed {counted(added, 'event')} and {new_nodes}; it knows "
+        f"{counted(len(stream), 'event')} up to {written_time(stream, stream.t[-1].item())}"
     )
 
 
-def _parse_repeated(given: str) -> Repeated:
+def _parse_policy(option: str, given: str) -> Policy:
     match given:
-        case "refuse" | "accept":
+        case "reject" | "accept":
             return given
-    raise ConfigError(f"--repeated: {unknown('value', given, ('refuse', 'accept'))}")
-
-
-def _parse_late(given: str) -> Late:
-    match given:
-        case "refuse" | "history":
-            return given
-    raise ConfigError(f"--late: {unknown('value', given, ('refuse', 'history'))}")
+    raise ConfigError(f"{option}: {unknown('value', given, ('reject', 'accept'))}")

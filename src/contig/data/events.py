@@ -24,6 +24,7 @@ from contig.data.read_options import ReadOptions
 from contig.data.validation import EventColumns, feature_matrix, validate_arrays
 from contig.errors import DataError
 from contig.options import check_flag
+from contig.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,8 +49,8 @@ class EventStream:
     missing values; ``contig.fit`` encodes them by what the training part holds, and then they are empty.
 
     ``benchmark`` is true for a dataset of the catalog: by default its training hides nodes, as published
-    figures require. ``read_as`` has the columns that were named when the stream was read: a run reads later
-    files in the same way.
+    figures require. ``dates`` is true if the times were given as dates. ``read_as`` has the columns that were
+    named when the stream was read: a run reads later files in the same way.
     """
 
     src: NDArray[np.int64]
@@ -64,6 +65,7 @@ class EventStream:
     edge_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
     node_columns: tuple[FeatureColumn, ...] = field(default=(), repr=False)
     benchmark: bool = False
+    dates: bool = False
     read_as: ReadOptions | None = field(default=None, repr=False)
 
     @classmethod
@@ -107,7 +109,9 @@ class EventStream:
             log.warning(notices[0])
         ready: dict[str, Any] = {name: None if a is None else frozen(a) for name, a in arrays.items()}
         columns_left = columns.feature_columns
-        return cls(ids=ids, origin=origin, notices=notices, edge_columns=columns_left, **ready)
+        return cls(
+            ids=ids, origin=origin, notices=notices, edge_columns=columns_left, dates=columns.dates, **ready
+        )
 
     def with_node_features(self, features: ArrayLike | Mapping[Any, Sequence[float]]) -> EventStream:
         """Return the same events with a feature vector per node (see ``from_arrays``)."""
@@ -129,9 +133,9 @@ class EventStream:
 
     def __repr__(self) -> str:
         """Summarize in one line: origin, size and time span."""
-        parts = [f"{len(self):,} events", f"{self.num_nodes:,} nodes"]
+        parts = [counted(len(self), "event"), counted(self.num_nodes, "node")]
         if self.edge_width:
-            parts.append(f"{self.edge_width:,} features")
+            parts.append(counted(self.edge_width, "feature"))
         if len(self):
             parts.append(str(TimeSpan.of(self.t)))
         return f"EventStream({self.origin!r}: {', '.join(parts)})"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from contig.data.clock import TICKS, TimeSpan
+from contig.data.clock import TICKS, Clock, TimeSpan
 from contig.data.columns import Array
 from contig.data.feature_columns import RawFeatures, arrow_columns
 from contig.errors import ConfigError, DataError
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from contig.data.events import EventStream
 
+TIME_COLUMNS = ("t", "at", "last_event")
 UNITS = {"seconds": "s", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
@@ -62,10 +65,35 @@ def timestamps(t: Array, stream: EventStream) -> pa.Array:
             f"{stream.origin}: the times do not look like Unix times, so they cannot become dates; "
             "omit dates=True."
         )
-    if t.dtype.kind == "f":  # microseconds are the finest that float64 holds of a date in seconds
-        whole = np.rint(t * (1e6 / TICKS[clock])).astype(np.int64)
-        return pa.array(whole).cast(pa.timestamp("us", "UTC"))
-    return pa.array(t).cast(pa.timestamp(UNITS[clock], "UTC"))
+    return _as_timestamps(pa.array(t), clock)
+
+
+def _as_timestamps(t: pa.Array, clock: Clock) -> pa.Array:
+    if pa.types.is_floating(t.type):  # microseconds are the finest that float64 holds of a date in seconds
+        whole = pc.cast(pc.round(pc.multiply(t, 1e6 / TICKS[clock])), pa.int64())
+        return whole.cast(pa.timestamp("us", "UTC"))
+    return t.cast(pa.timestamp(UNITS[clock], "UTC"))
+
+
+def with_dates(table: pa.Table, stream: EventStream, *, text: bool) -> pa.Table:
+    """Return a table whose times (``t``, ``at``, ``last_event``) are timestamps, or ISO 8601 ``text``.
+
+    Nothing changes if the times of the stream do not look like Unix times.
+    """
+    clock = TimeSpan.of(stream.t).unix
+    for place, name in enumerate(table.column_names if clock is not None else ()):
+        if name not in TIME_COLUMNS or clock is None:
+            continue
+        dates = _as_timestamps(table.column(place), clock)
+        table = table.set_column(place, name, _iso(dates) if text else dates)
+    return table
+
+
+def _iso(dates: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Write timestamps as ``2024-05-01T12:00:00Z``, with a fraction only where one of them has it."""
+    with suppress(pa.ArrowInvalid):
+        dates = dates.cast(pa.timestamp("s", "UTC"))
+    return pc.strftime(dates, format="%Y-%m-%dT%H:%M:%SZ")
 
 
 def as_pandas(table: pa.Table) -> Any:

@@ -96,7 +96,7 @@ class NodeIds:
             try:
                 self.find(labels[codes[row]], side)
             except DataError as error:
-                raise DataError(f"{place(row)}: {error}") from None
+                raise type(error)(f"{place(row)}: {error}") from None
         return found
 
     def number_of(self, label: int | str, *, dst: bool) -> int:

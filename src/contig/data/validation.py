@@ -64,6 +64,7 @@ class EventColumns:
     label: Ints | None = None
     features: Features | None = None
     feature_columns: tuple[FeatureColumn, ...] = ()  # of features that are still to be encoded
+    dates: bool = False  # whether the times were given as dates
 
 
 def validate_arrays(
@@ -113,14 +114,16 @@ def validate_columns(
     times are written.
     """
     found = raw_features(features, kinds) if raw and features else None
+    times = t if date_format is None else parsed_dates(t, date_format)
     matrix = validate_features(features) if features and found is None else None
     return EventColumns(
         src=validate_ids(src),
         dst=validate_ids(dst),
-        t=validate_times(t if date_format is None else parsed_dates(t, date_format)),
+        t=validate_times(times),
         label=None if label is None else validate_labels(label),
         features=matrix if found is None else found.values,
         feature_columns=() if found is None else found.columns,
+        dates=holds_dates(times),
     )
 
 
@@ -197,6 +200,14 @@ def validate_times(column: Column) -> Array:
     if text is not None:
         _reject_rounded(column, text, times)
     return times
+
+
+def holds_dates(column: Column) -> bool:
+    """Return whether valid times are dates, as text or of a type for dates, rather than numbers."""
+    values = replace(column, values=column.values.slice(0, 1)).plain()  # all are as the first is
+    if is_text(values.type):
+        return not is_number(values[0].as_py())
+    return bool(pa.types.is_timestamp(values.type) or pa.types.is_date(values.type))
 
 
 def _unix_seconds(column: Column, dates: pa.ChunkedArray) -> Array:

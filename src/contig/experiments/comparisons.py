@@ -23,6 +23,7 @@ from contig.files import write_json, write_text
 from contig.tasks.link import LinkTask
 from contig.tasks.results import TaskResult
 from contig.tasks.tables import ResultTable
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,7 +106,7 @@ class Comparison:
 
     @property
     def title(self) -> str:
-        return f"{self.name}: {len(self.stream):,} events, {self.stream.num_nodes:,} nodes"
+        return f"{self.name}: {counted(len(self.stream), 'event')}, {counted(self.stream.num_nodes, 'node')}"
 
     @property
     def finished(self) -> list[Row]:

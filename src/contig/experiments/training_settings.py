@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from contig.experiments.recipes import Recipe
 from contig.models import model_class
+from contig.wording import counted
 
 LEDGER = "docs/results/departures.md"
 LEDGER_NOTE = f"Departures of every model from its paper, and their reasons: {LEDGER}."
@@ -50,12 +51,12 @@ def _parts(recipe: Recipe) -> Iterator[str]:
     options, train = config.model_options, config.train
     layers = getattr(options, "layers", LAYERS.get(recipe.model))
     if layers is not None:  # a model from outside the package may not say
-        yield f"{layers or 'no'} layer{'' if layers == 1 else 's'}"
+        yield counted(layers, "layer") if layers else "no layers"
     neighbors = getattr(options, "neighbors", None)
     if neighbors is not None:
-        yield f"{neighbors} neighbors"
+        yield counted(neighbors, "neighbor")
     yield f"lr {train.lr:g}"
-    yield f"at most {train.epochs} epochs"
+    yield f"at most {counted(train.epochs, 'epoch')}"
     yield f"patience {train.patience}"
 
 

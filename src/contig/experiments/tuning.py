@@ -25,7 +25,8 @@ from contig.experiments.jobs import Job, plan
 from contig.experiments.recipes import Recipe
 from contig.files import write_json, write_text
 from contig.models import model_class
-from contig.runs.options import PROTOCOL_OPTIONS
+from contig.runs.options import MONITORS, PROTOCOL_OPTIONS, Monitor
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,11 +65,11 @@ Parameter = Choices | Range
 
 @dataclass(frozen=True)
 class Trial:
-    """A finished trial: its settings, and the best validation AP of its run; NaN if it failed."""
+    """A finished trial: its settings, and the best value of the monitored metric in its run."""
 
     number: int
     settings: dict[str, Value]
-    val_ap: float
+    value: float
     folder: str
 
 
@@ -82,13 +83,13 @@ def parse_grid(texts: Sequence[str]) -> list[Parameter]:
 
 
 def check_tunable(recipe: Recipe, grid: Sequence[Parameter]) -> None:
-    """Reject a recipe without validation AP, and a grid over settings whose trials cannot be compared."""
+    """Reject a recipe without validation, and a grid over settings whose trials cannot be compared."""
     if not model_class(recipe.model).learns:
         raise ConfigError(f"{recipe.model} is a heuristic and has nothing to tune; use another model.")
     if recipe.config(SEED).train.final:
         raise ConfigError("final=true leaves no validation events to choose by; leave it out.")
     for one in grid:
-        if one.name in (*PROTOCOL_OPTIONS, "seed"):
+        if one.name in (*PROTOCOL_OPTIONS, "seed", "monitor"):
             raise ConfigError(
                 f"--grid {one.name}: trials with different values are evaluated differently and cannot be "
                 f"compared; fix it with --set {one.name}=VALUE."
@@ -146,6 +147,16 @@ class Study:
         grid = sorted(repr(one) for one in self.grid)
         content = json.dumps([config, recipe.fingerprint, grid, numerics.VERSION], sort_keys=True)
         return f"{recipe.name}-{hashlib.sha256(content.encode()).hexdigest()[:KEY_DIGITS]}"
+
+    @property
+    def monitor(self) -> Monitor:
+        """The option ``monitor`` of the recipe, which chooses epochs and trials alike."""
+        return self.recipe.config(SEED).train.monitor
+
+    @property
+    def metric(self) -> str:
+        """The metric of a trial, in words."""
+        return f"validation {MONITORS[self.monitor]}"
 
     def _load(self) -> Any:
         storages = self._optuna.storages
@@ -209,7 +220,7 @@ class Study:
         return job
 
     def tell(self, jobs: Mapping[int, Job]) -> list[Job]:
-        """Record the results of jobs that have run, and return those without a validation AP."""
+        """Record the results of jobs that have run, and return those without a validation metric."""
         failed, without = self._optuna.trial.TrialState.FAIL, []
         for number, job in jobs.items():
             value = best_validation(job) if job.done else math.nan
@@ -230,11 +241,11 @@ class Study:
         ]
 
     def best(self) -> Trial:
-        """Return the trial with the best validation AP."""
+        """Return the trial with the best value."""
         found = self.trials()
         if not found:
             raise ConfigError(f"{self.out}: no trial has finished.")
-        return max(found, key=lambda one: one.val_ap)
+        return max(found, key=lambda one: one.value)
 
     def best_recipe(self) -> dict[str, Any]:
         """Return the recipe with the settings of the best trial, as plain values."""
@@ -245,8 +256,9 @@ class Study:
 
 
 def best_validation(job: Job) -> float:
-    """Return the best validation AP of a finished run."""
-    return max((epoch.val_ap for epoch in job.metrics().epochs), default=math.nan)
+    """Return the best value of the metric that a finished run monitored on its validation events."""
+    monitor = job.recipe.config(SEED).train.monitor
+    return max((epoch.metric(monitor) for epoch in job.metrics().epochs), default=math.nan)
 
 
 def save(study: Study) -> None:
@@ -254,25 +266,26 @@ def save(study: Study) -> None:
     from contig import plots
 
     trials = study.trials()
-    write_text(study.out / "tune.csv", _as_csv(trials, [one.name for one in study.grid]))
+    write_text(study.out / "tune.csv", _as_csv(trials, [one.name for one in study.grid], study.monitor))
     write_json(study.out / "best.json", study.best_recipe())
-    plots.save(draw(study.recipe, study.grid, trials), study.out / "tune.png")
+    plots.save(draw(study, trials), study.out / "tune.png")
 
 
-def _as_csv(trials: Iterable[Trial], names: Sequence[str]) -> str:
+def _as_csv(trials: Iterable[Trial], names: Sequence[str], monitor: Monitor) -> str:
     file = StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["trial", *names, "val_ap", "run"])
+    writer.writerow(["trial", *names, f"val_{monitor.replace('-', '_')}", "run"])
     for one in trials:
-        writer.writerow([one.number, *(one.settings[name] for name in names), one.val_ap, one.folder])
+        writer.writerow([one.number, *(one.settings[name] for name in names), one.value, one.folder])
     return file.getvalue()
 
 
-def draw(recipe: Recipe, grid: Sequence[Parameter], trials: Sequence[Trial]) -> Figure:
-    """Draw the validation AP of every trial, in order and against each parameter."""
+def draw(study: Study, trials: Sequence[Trial]) -> Figure:
+    """Draw the metric of every trial, in order and against each parameter."""
     from contig import plots
 
-    values = [100 * one.val_ap for one in trials]
+    recipe, label = study.recipe, f"{study.metric}, %"
+    values = [100 * one.value for one in trials]
     missing = [math.nan] * len(trials)
     best = [max(values[: i + 1]) for i in range(len(values))]
     numbers = [float(one.number + 1) for one in trials]
@@ -283,29 +296,29 @@ def draw(recipe: Recipe, grid: Sequence[Parameter], trials: Sequence[Trial]) -> 
             plots.Curve("trial", numbers, values, missing),
         ],
         "trial",
-        "validation AP, %",
+        label,
     )
-    panels = [order, *(_against(one, trials) for one in grid)]
+    panels = [order, *(_against(one, trials, label) for one in study.grid)]
     return plots.curves(
-        f"{recipe.model} on {Path(recipe.data).name}", [f"{len(trials)} trials, one seed"], panels
+        f"{recipe.model} on {Path(recipe.data).name}", [f"{counted(len(trials), 'trial')}, one seed"], panels
     )
 
 
-def _against(parameter: Parameter, trials: Sequence[Trial]) -> Any:
+def _against(parameter: Parameter, trials: Sequence[Trial], label: str) -> Any:
     from contig import plots
 
     if isinstance(parameter, Choices):
         ticks = [str(value) for value in parameter.values]
-        points = [(float(ticks.index(str(one.settings[parameter.name]))), one.val_ap) for one in trials]
+        points = [(float(ticks.index(str(one.settings[parameter.name]))), one.value) for one in trials]
         log = False
     else:
         ticks = []
-        points = [(float(one.settings[parameter.name]), one.val_ap) for one in trials]
+        points = [(float(one.settings[parameter.name]), one.value) for one in trials]
         log = parameter.log
     points.sort()
     x, y = [a for a, _ in points], [100 * b for _, b in points]
     curve = plots.Curve("trial", x, y, [math.nan] * len(x))
-    return plots.Panel(parameter.name, [curve], parameter.name, "validation AP, %", ticks, log)
+    return plots.Panel(parameter.name, [curve], parameter.name, label, ticks, log)
 
 
 def _optuna() -> Any:

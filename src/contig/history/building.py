@@ -46,6 +46,7 @@ from contig.kernels.segments import node_ranges
 from contig.locks import locked
 from contig.progress import Display
 from contig.schema import encode
+from contig.wording import counted
 
 log = logging.getLogger("contig")
 
@@ -163,7 +164,7 @@ class _Build:
         with connected(self.work, self.budget) as connection:
             sources = find_sources(self.given, self.reading, connection, self.origin)
             if progress.facts is None:
-                self.display.line(f"checking {len(sources.paths):,} files and numbering the nodes")
+                self.display.line(f"checking {counted(len(sources.paths), 'file')} and numbering the nodes")
                 found = survey(connection, sources, self.budget, self.origin)
                 _check_size(found, self.origin)
                 progress = replace(progress, facts=found)

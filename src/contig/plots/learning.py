@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from contig.plots.style import DASHED, INK, SPLIT_COLORS, legend_above, new_figure
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,7 +58,7 @@ def learning_curve(log: Sequence[EpochResult], title: str, best_epoch: int) -> F
 def _loss_curve(log: Sequence[EpochResult], title: str) -> Figure:
     """Draw the loss of a training without validation."""
     epochs, values = [row.epoch for row in log], [row.loss for row in log]
-    with new_figure(6.0, 3.5, title, (f"{len(log)} epochs, no validation",)) as figure:
+    with new_figure(6.0, 3.5, title, (f"{counted(len(log), 'epoch')}, no validation",)) as figure:
         axes = figure.subplots()
         _draw_epochs(axes, epochs, values, SPLIT_COLORS["training"])
         axes.set_title("Training loss")

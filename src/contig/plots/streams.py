@@ -33,6 +33,7 @@ from contig.plots.style import (
 )
 from contig.plots.text import shorten, text_width
 from contig.plots.time_axis import DAY, HOUR, MINUTE, SECOND, YEAR, label_dates, time_axis
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,8 +68,8 @@ def overview(stream: EventStream, summary: Summary, title: str) -> Figure:
 
 def _facts(summary: Summary) -> tuple[str, ...]:
     return (
-        f"{summary.events:,} events",
-        f"{summary.nodes:,} nodes" + (", bipartite" if summary.bipartite else ""),
+        counted(summary.events, "event"),
+        counted(summary.nodes, "node") + (", bipartite" if summary.bipartite else ""),
         duration(summary.time.span / summary.time.per_second),
         f"{summary.repeats.ratio:.0%} of events repeat a pair",
         f"{summary.ties.events / summary.events:.0%} share a timestamp",

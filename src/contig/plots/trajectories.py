@@ -15,6 +15,7 @@ from contig.data.events import EventStream
 from contig.data.summary import Summary
 from contig.plots.style import DASHED, INK, INTERVAL_COLORS, SOFT, SPLIT_COLORS, legend_above, new_figure
 from contig.plots.time_axis import TimeAxis, label_dates, time_axis
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +46,7 @@ def trajectory(
     axis = _choose_axis(time, times, events)
     path, at = _principal(embeddings), axis.positions(times)
     facts = (
-        f"{len(events):,} events",
+        counted(len(events), "event"),
         duration((times[-1] - times[0]) / time.per_second),
         f"{len(times):,} points",
         f"path length {np.linalg.norm(np.diff(embeddings, axis=0), axis=1).sum():.3g}",

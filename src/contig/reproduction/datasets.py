@@ -15,6 +15,7 @@ from contig.data.synthetic import synthetic
 from contig.errors import ConfigError
 from contig.files import replacing
 from contig.reproduction.paper import published_datasets, published_size
+from contig.wording import counted
 
 FALLBACK = "collegemsg"  # small, and downloaded automatically
 EVENTS_PER_SOURCE, SPAN = 20, 30 * 86_400.0  # the defaults of synthetic:N, the span in seconds
@@ -37,9 +38,9 @@ class StudyDataset:
     def describe(self) -> str:
         """Describe the size in one line."""
         stream = self.stream
-        features = f"{stream.edge_width} features" if stream.edge_width else "no features"
+        features = counted(stream.edge_width, "feature") if stream.edge_width else "no features"
         part = "first " if self.truncated else ""
-        return f"{part}{len(stream):,} events, {stream.num_nodes:,} nodes, {features}"
+        return f"{part}{counted(len(stream), 'event')}, {counted(stream.num_nodes, 'node')}, {features}"
 
     def differences(self) -> list[str]:
         """List where its size differs from the paper's."""

@@ -18,6 +18,7 @@ from contig.reproduction.tables.html import as_html
 from contig.reproduction.tables.layout import Layout, Sheet
 from contig.reproduction.tables.numbers import Table
 from contig.runs.folder import RunFolder
+from contig.wording import counted
 
 TITLE = "Reproducing ConTIG"
 
@@ -141,7 +142,8 @@ def _setting(study: Study, job: Job) -> tuple[str, ...]:
     own = ", ".join(f"{key}={_word(value)}" for key, value in recipe.settings.items())
     training = f"batch size {train.batch_size}"
     if model_class(recipe.model).learns:
-        training = f"lr {train.lr:g}, {training}, at most {train.epochs} epochs, patience {train.patience}"
+        epochs = counted(train.epochs, "epoch")
+        training = f"lr {train.lr:g}, {training}, at most {epochs}, patience {train.patience}"
     source = "defaults of the model" if found is None else f"{found.file}.json"
     return name, recipe.model, recipe.variant, own or "none", training, source
 
@@ -152,7 +154,7 @@ def _word(value: object) -> str:
 
 def _runs(plan: Plan) -> str:
     rows = [_run(job) for job in plan.jobs]
-    return _folded(f"{len(rows):,} runs", ["run", "epochs", "training time", "hardware"], rows)
+    return _folded(counted(len(rows), "run"), ["run", "epochs", "training time", "hardware"], rows)
 
 
 def _run(job: Job) -> tuple[object, ...]:

@@ -28,6 +28,7 @@ from contig.tasks.predictions import Columns, prediction_table
 from contig.tasks.registry import check_result
 from contig.tasks.results import DataFacts, Evaluation
 from contig.tasks.task import Task
+from contig.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -137,6 +138,6 @@ def _split(known: KnownEvents, stream: EventStream, name: str) -> Split:
         known.split,
         test=np.arange(len(known.arrivals), len(stream)),
         new_nodes=new_nodes,
-        description=f"{name}, after the {len(known.arrivals):,} events of the run",
+        description=f"{name}, after the {counted(len(known.arrivals), 'event')} of the run",
         final=False,
     )

@@ -56,6 +56,7 @@ class RunManifest(Record):
     checksums: bool = False  # whether the files of the run have checksums
     data: TrainingData
     features: FeaturePlans | None = None  # how they were encoded, if they were
+    dates: bool = False  # whether the times were given as dates
     reading: dict[str, Any] | None = None  # the columns that were named, for later files
     parts: SplitFacts | None = None  # older files do not have it
     model: str
@@ -77,6 +78,7 @@ class RunManifest(Record):
             contig=__version__,
             numerics=VERSION,
             data=data,
+            dates=stream.dates,
             reading=reading,
             parts=parts,
             **config.as_dict(),

@@ -26,10 +26,9 @@ log = logging.getLogger("contig")
 
 Ints = NDArray[np.int64]
 Place = Callable[[int], str]
-Repeated = Literal["refuse", "accept"]
-Late = Literal["refuse", "history"]
+Policy = Literal["reject", "accept"]  # what to do with late or repeated events
 
-HISTORY = " To take older ones into the history alone, use late='history' (--late history)."
+ACCEPT_LATE = " To take older ones into the history alone, use late='accept' (--late accept)."
 REPEATED = "If it happened again at the same time, use repeated='accept' (--repeated accept)."
 
 
@@ -51,11 +50,11 @@ class GrowingStream:
         self._new_node = new_node
 
     def check(
-        self, events: EventColumns, place: Place, *, repeated: Repeated = "refuse", late: Late | None = None
+        self, events: EventColumns, place: Place, *, repeated: Policy = "reject", late: Policy | None = None
     ) -> NewEvents:
         """Return events that may be appended: late ones, if these are taken, and the others in time order.
 
-        Raises ``DataError``, with the place of the row, for an event that is refused.
+        Raises ``DataError``, with the place of the row, for an event that is rejected.
         """
         stream = self.arrivals.stream
         t = checked_times(stream, events.t, place, late=late)
@@ -67,7 +66,7 @@ class GrowingStream:
         features = None if features is None else features[order]
         t, nodes = t[order], (numbered.labels, numbered.is_dst)
         new = NewEvents(numbered.src, numbered.dst, t, features, *nodes, t < stream.t[-1])
-        if repeated == "refuse":
+        if repeated == "reject":
             _reject_known(self.arrivals, new, lambda row: place(int(order[row])))
         return new
 
@@ -115,17 +114,17 @@ def new_events(saved: dict[str, Any]) -> NewEvents:
     return NewEvents(*ends, columns.get("features"), saved["labels"], saved["is_dst"], late)
 
 
-def checked_times(stream: EventStream, t: Array, place: Place, *, late: Late | None = None) -> Array:
+def checked_times(stream: EventStream, t: Array, place: Place, *, late: Policy | None = None) -> Array:
     """Return times of the stream's type; reject those before its last event, unless these are taken.
 
     ``late`` is None for a caller that could not take them.
     """
     last = stream.t[-1]
-    if late != "history" and (t < last).any():
+    if late != "accept" and (t < last).any():
         row = int(np.argmax(t < last))
         raise DataError(
             f"{place(row)}: t={t[row]} is before the last event that the run knows, at {last}. New events "
-            f"must come in time order, each of them once.{HISTORY if late else ''}"
+            f"must come in time order, each of them once.{ACCEPT_LATE if late else ''}"
         )
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
@@ -161,9 +160,7 @@ def _reject_known(arrivals: Arrivals, new: NewEvents, place: Place) -> None:
     if tail.edge_features is not None and new.features is not None:
         pairs.append((tail.edge_features, new.features))
     if all(np.array_equal(a, b) for a, b in pairs):
-        raise DataError(
-            f"The run knows these {len(new.t):,} events already; observe each event once. {REPEATED}"
-        )
+        raise DataError(f"The run already knows all of these events; observe each event once. {REPEATED}")
 
 
 def _reject_known_late(arrivals: Arrivals, new: NewEvents, place: Place) -> None:

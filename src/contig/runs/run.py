@@ -34,6 +34,7 @@ from contig.tasks.baselines import HEURISTICS
 from contig.tasks.registry import check_task_class, task_class
 from contig.tasks.results import DataFacts, Evaluation, TaskResult
 from contig.tasks.task import Task
+from contig.wording import counted
 
 R = TypeVar("R", bound=TaskResult)
 
@@ -53,7 +54,7 @@ class Run(SavedRun):
             ap = self.metrics.transductive.ap
             quality = "learned from every event" if self.config.train.final else f"test AP {100 * ap:.2f}"
         stream = self.stream
-        size = f"{len(stream):,} events, {stream.num_nodes:,} nodes"
+        size = f"{counted(len(stream), 'event')}, {counted(stream.num_nodes, 'node')}"
         return f"Run({str(self.path)!r}: {self.config.model} on {stream.origin}, {size}, {quality})"
 
     def summary(self) -> str:

@@ -25,7 +25,7 @@ from contig.runs.arrivals import Arrivals, index_stream
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
-from contig.runs.observed import Late, Repeated, new_events, saved_tail
+from contig.runs.observed import Policy, new_events, saved_tail
 from contig.runs.observed_file import read_observed
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.online import replay_stream
@@ -49,6 +49,7 @@ class SavedRun(TrainedModel):
         manifest = folder.manifest()
         self.folder, self.config, self.features = folder, config, manifest.features
         self.read_as = manifest.read_as  # how later files are read, unless they have other columns
+        self.dates = manifest.dates  # whether the times were given as dates
         self.new_node = None if self.features is None else self.features.new_node
         self.trained_stream = stream  # without what is observed later
         self.notices: tuple[str, ...] = ()  # the hints of its training, if this process trained it
@@ -112,20 +113,20 @@ class SavedRun(TrainedModel):
         events: Any,
         reading: ReadOptions | None = None,
         *,
-        repeated: Repeated = "refuse",
-        late: Late = "refuse",
+        repeated: Policy = "reject",
+        late: Policy = "reject",
         **options: Unpack[ReadKeywords],
     ) -> int:
         """Take in new events, save them with the run, and return their number.
 
         ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
-        event before the last known one is refused, and then nothing changes. So is a repetition of exactly
+        event before the last known one is rejected, and then nothing changes. So is a repetition of exactly
         the last known events, unless ``repeated`` is ``accept``. Weights stay as they are. Labels are kept
         for ``classify``, if the run has any; those of new events may be missing.
 
-        With ``late="history"`` older events are taken into the history alone: neighbors, counts and
+        With ``late="accept"`` older events are taken into the history alone: neighbors, counts and
         candidates know them at their own times, but no node state observes them. One that is already known
-        is refused, unless ``repeated`` is ``accept``.
+        is rejected, unless ``repeated`` is ``accept``.
 
         Answers are the same however the events are divided into calls: the state is that of the whole stream,
         observed in batches that are counted from its first event. ``evaluate`` still uses the events the run
@@ -137,9 +138,9 @@ class SavedRun(TrainedModel):
                 f"{self.path} is still in training; it can observe new events when the training is finished. "
                 f"To continue it: contig resume {self.path}"
             )
-        for name, value, known in (("repeated", repeated, Repeated), ("late", late, Late)):
-            if value not in get_args(known):
-                raise ConfigError(unknown(f"value for {name}", str(value), get_args(known)))
+        for name, value in (("repeated", repeated), ("late", late)):
+            if value not in get_args(Policy):
+                raise ConfigError(unknown(f"value for {name}", str(value), get_args(Policy)))
         given = reading_options(reading).updated(**options)
         labeled = self.trained_stream.label is not None
         columns, place = read_new_events(
@@ -174,8 +175,8 @@ class SavedRun(TrainedModel):
         events: EventColumns,
         place: Callable[[int], str],
         *,
-        repeated: Repeated = "refuse",
-        late: Late | None = None,
+        repeated: Policy = "reject",
+        late: Policy | None = None,
     ) -> int:
         """Add new events and their labels, and return their number; nothing is saved."""
         added = super().observe_columns(events, place, repeated=repeated, late=late)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from contig import markup
 from contig.tasks.results import LinkMetrics
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from contig.runs.run import Run
@@ -18,13 +19,13 @@ def run_facts_in_words(run: Run) -> dict[str, str]:
     facts = {
         "folder": str(run.path),
         "model": run.config.model,
-        "data": f"{stream.origin}: {len(stream):,} events, {stream.num_nodes:,} nodes",
+        "data": f"{stream.origin}: {counted(len(stream), 'event')}, {counted(stream.num_nodes, 'node')}",
     }
     if not run.folder.is_finished:
         return {**facts, "training": f"not finished; continue with contig resume {run.path}"}
     metrics = run.metrics
     if run.model.learns:
-        epochs = f"{len(metrics.epochs)} epochs, best: {metrics.best_epoch}"
+        epochs = f"{counted(len(metrics.epochs), 'epoch')}, best: {metrics.best_epoch}"
         facts["training"] = f"{epochs}; {metrics.events_per_second.train:,.0f} events/s"
     parts = {"transductive": metrics.transductive, "inductive": metrics.inductive}
     facts |= {f"test, {name}": _in_words(part) for name, part in parts.items()}
@@ -35,7 +36,7 @@ def run_facts_in_words(run: Run) -> dict[str, str]:
 def _in_words(metrics: LinkMetrics) -> str:
     if isnan(metrics.ap):
         return "no events"
-    return f"AP {100 * metrics.ap:.2f}, AUC {100 * metrics.auc:.2f} ({metrics.events:,} events)"
+    return f"AP {100 * metrics.ap:.2f}, AUC {100 * metrics.auc:.2f} ({counted(metrics.events, 'event')})"
 
 
 def run_text(run: Run) -> str:

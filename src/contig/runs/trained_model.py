@@ -33,7 +33,7 @@ from contig.runs.answers import (
     embedding_table,
 )
 from contig.runs.arrivals import Arrivals
-from contig.runs.observed import GrowingStream, Late, Repeated
+from contig.runs.observed import GrowingStream, Policy
 from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
 from contig.runs.recommending import Recommender, best, known_candidates
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
@@ -108,8 +108,8 @@ class TrainedModel:
         events: EventColumns,
         place: Callable[[int], str],
         *,
-        repeated: Repeated = "refuse",
-        late: Late | None = None,
+        repeated: Policy = "reject",
+        late: Policy | None = None,
     ) -> int:
         """Add new events and return their number; nothing is saved.
 

@@ -12,6 +12,7 @@ from contig.data.events import EventStream
 from contig.data.splits import Split
 from contig.errors import RunError
 from contig.tasks.results import Selections, only_known_nodes
+from contig.wording import counted
 
 M = TypeVar("M")
 
@@ -63,7 +64,7 @@ def check_finite(stream: EventStream, events: NDArray[np.int64], scores: NDArray
     bad = np.flatnonzero(~np.isfinite(scores).all(axis=tuple(range(1, scores.ndim))))
     if len(bad):
         raise RunError(
-            f"{stream.origin}: the scores of {len(bad):,} events are NaN or infinite (first: event "
+            f"{stream.origin}: the scores of {counted(len(bad), 'event')} are NaN or infinite (first: event "
             f"{events[bad[0]]}) because the node states have diverged. Train with state_norm=true if the "
             "model has it, or with a smaller lr."
         )

@@ -11,6 +11,7 @@ from contig.tasks.link import link_report
 from contig.tasks.link_negatives import draw_negatives
 from contig.tasks.link_scoring import LinkScorer, pairs_of
 from contig.training.session import Session
+from contig.wording import counted
 
 FEW_STEPS = 50  # an epoch with fewer learns too little
 BATCH_SIZES = (100, 50, 20, 10, 5)
@@ -30,7 +31,7 @@ def before_training(session: Session) -> Iterator[str]:
         )
     smaller = _smaller_batches(session)
     if steps < FEW_STEPS and smaller:
-        count = f"{steps} step{'' if steps == 1 else 's'}"
+        count = counted(steps, "step")
         yield (
             f"an epoch has only {count} ({events:,} training events in batches of {size:,}); "
             f"on a stream this short try batch_size={smaller}"

@@ -37,6 +37,7 @@ from contig.training.memory_usage import PeakMeter
 from contig.training.preparation import prepare
 from contig.training.session import Session
 from contig.training.trackers import make_trackers
+from contig.wording import counted
 
 __all__ = ["Interrupted", "fit", "resume"]
 
@@ -272,15 +273,12 @@ def _why_finished(session: Session, folder: RunFolder) -> str:
         return f"{folder.path} is finished: {session.config.model} has nothing to train."
     why, best = "the limit", f"; the best was epoch {progress.best_epoch}"
     if progress.epoch < options.epochs:
-        why = f"no better validation {MONITORS[options.monitor]} for {_epochs(options.patience)}"
+        why = f"no better validation {MONITORS[options.monitor]} for {counted(options.patience, 'epoch')}"
+    trained = counted(progress.epoch, "epoch")
     return (
-        f"{folder.path} is finished after {_epochs(progress.epoch)} ({why}){'' if options.final else best}. "
+        f"{folder.path} is finished after {trained} ({why}){'' if options.final else best}. "
         f"To train longer: contig resume {folder.path} --epochs {2 * progress.epoch}"
     )
-
-
-def _epochs(count: int) -> str:
-    return f"{count} epoch{'' if count == 1 else 's'}"
 
 
 def _cuda_devices(device: torch.device) -> list[torch.device]:

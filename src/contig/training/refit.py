@@ -70,7 +70,7 @@ def refit(
     on_device = pick_device(device)
 
     def train(target: RunFolder) -> Run:
-        stream = replace(opened.labeled_stream, read_as=opened.read_as)
+        stream = replace(opened.labeled_stream, read_as=opened.read_as, dates=opened.dates)
         features = opened.features
         return start(target, stream, config, on_device, show=show, features=features, weights=weights)
 

@@ -54,7 +54,7 @@ def test_the_first_of_several_candidates_is_used_and_the_rest_noted(
         stream = read_events(path)
     assert_same(stream, EventStream.from_arrays([1, 2], [2, 1], [3, 4], label=[0, 1]))
     assert len(stream.notices) == 1
-    assert "ignored 4 column(s): 'user', 'item', 'time', 'y'" in stream.notices[0]
+    assert "ignored 4 columns: 'user', 'item', 'time', 'y'" in stream.notices[0]
     assert stream.notices[0] in caplog.messages
 
 
@@ -65,7 +65,7 @@ def test_named_columns_override_recognized_ones() -> None:
     stream = read_events(table, src="boss", t="WHEN", features=["w"])
     expected = EventStream.from_arrays([7, 8], [6, 5], [4, 3], edge_features=[[0.5], [2.0]])
     assert_same(stream, expected)
-    assert [notice.split(":")[1].strip() for notice in stream.notices][1] == "ignored 2 column(s)"
+    assert [notice.split(":")[1].strip() for notice in stream.notices][1] == "ignored 2 columns"
     assert_same(read_events(table, src="dst", dst="src"), EventStream.from_arrays([6, 5], [5, 6], [1, 2]))
 
 

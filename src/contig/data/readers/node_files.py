@@ -19,6 +19,7 @@ from contig.data.readers.names import plain_name
 from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.validation import no_events, validate_ids
 from contig.errors import DataError
+from contig.wording import counted
 
 log = logging.getLogger("contig")
 
@@ -121,4 +122,4 @@ def _note(stream: EventStream, ids: Column, known: int, rows: int) -> None:
             "theirs count as missing."
         )
     if known < rows:
-        log.info(f"{ids.origin}: ignored {rows - known:,} rows of nodes that have no events.")
+        log.info(f"{ids.origin}: ignored {counted(rows - known, 'row')} of nodes that have no events.")

@@ -26,6 +26,7 @@ from contig.data.readers.tables import open_table
 from contig.data.validation import EventColumns, validate_arrays, validate_known_labels
 from contig.errors import ConfigError, ContigError, DataError
 from contig.files import expanded
+from contig.wording import counted
 
 log = logging.getLogger("contig")
 
@@ -210,10 +211,12 @@ def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, *, unas
     if not ignored:
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
-    notice = f"{opened.origin}: ignored {len(ignored)} column(s): {shown}."
+    notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
     if unasked:
         listed = quote(",".join(ignored[:10]))
         notice += f" To use them as features: --features {listed} (features={ignored[:10]!r})."
+        if roles.label is None:
+            notice += " To predict one of them: --label COLUMN (label=)."
         log.warning(notice)
     else:
         log.info(notice)
