@@ -28,6 +28,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("needs a CUDA device")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def installed_plugins() -> Iterator[None]:
+    """Search the installed packages for plugins once: each search takes as long as many a test."""
+    from contig import registry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "entry_points", cache(registry.entry_points))
+        yield
+
+
 @cache
 def _load(path: Path) -> EventStream:
     from contig.data.readers import read_events

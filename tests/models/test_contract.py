@@ -16,7 +16,6 @@ from contig.layers.unique import distinct
 from contig.models import MODELS, EventBatch, Model, NodeState
 from contig.testing import CHECKS, Check
 from contig.testing.contract import check_empty_history, check_new_node_takes_part, check_unseen_nodes
-from contig.training import loop
 
 
 @pytest.fixture
@@ -28,10 +27,10 @@ def test_every_built_in_model_is_a_case() -> None:
     assert set(MODELS) <= set(CASES)
 
 
+@pytest.mark.usefixtures("fast_training")
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("name", CASES)
-def test_the_contract(name: str, check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "draw_curve", lambda session, folder: None)  # takes longer than the rest
+def test_the_contract(name: str, check: Check) -> None:
     check(CASES[name])
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
-from typer.testing import CliRunner
+import pytest
+import typer
+from typer import testing
 
 from contig.cli import app
 from support.trained import TINY
@@ -29,11 +32,36 @@ def seconds(dates: Iterable[Any]) -> list[float]:
     return [one.replace(tzinfo=UTC).timestamp() for one in found]
 
 
+@cache
+def _built(app: typer.Typer) -> tuple[Any, list[tuple[Any, dict[str, Any]]]]:
+    """Build all commands, which takes longer than to run most of them, and copy what is in each of them."""
+
+    def every(command: Any) -> Iterator[Any]:
+        yield command
+        for inner in getattr(command, "commands", {}).values():
+            yield from every(inner)
+
+    built = typer.main.get_command(app)
+    return built, [(command, dict(vars(command))) for command in every(built)]
+
+
+def commands(app: typer.Typer) -> Any:
+    """Return all commands as if newly built: what an earlier command line left in them is forgotten."""
+    built, contents = _built(app)
+    for command, content in contents:
+        command.__dict__ = dict(content)
+    return built
+
+
 class Answer:
     """What a command printed, and how it ended."""
 
     def __init__(self, *arguments: object) -> None:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments], prog_name="contig")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(testing, "_get_command", commands)
+            result = testing.CliRunner().invoke(
+                app, [str(argument) for argument in arguments], prog_name="contig"
+            )
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         self.code, self.out, self.err = result.exit_code, result.stdout, result.stderr

@@ -1,13 +1,9 @@
-"""One of several ranks, started by torchrun: train models together and leave what they computed.
-
-``torchrun --nproc-per-node 2 --module support.rank_worker FOLDER MODEL...``
-"""
+"""One of several ranks: train models together and leave what they computed."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -81,7 +77,3 @@ def train_all(out: Path, models: Sequence[str]) -> None:
     here = ranks()
     for model in models:
         torch.save(train(model, out / model), out / f"{model}-{here.rank}.pt")
-
-
-if __name__ == "__main__":
-    train_all(Path(sys.argv[1]), sys.argv[2:])

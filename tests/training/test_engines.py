@@ -33,7 +33,7 @@ from contig.training.preparation import prepare
 from contig.training.session import Session
 
 SMALL = {"dim": 20, "time_dim": 14, "neighbors": 4}
-EVENTS = 20_000  # of a real stream: an epoch of about 60 steps
+EVENTS = 10_000  # of a real stream: an epoch of about 30 steps
 
 
 @pytest.fixture

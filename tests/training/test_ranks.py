@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import socket
-import subprocess
 import sys
 from contextlib import closing
 from functools import partial
@@ -18,26 +17,15 @@ import torch.distributed as dist
 from support import rank_worker
 from support.processes import fork, join
 from support.trained import fast_training, tiny_stream
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from contig.errors import ConfigError, RunError
 from contig.ranks import Ranks, ranks
 from contig.runs.run import Run
 from contig.training.fit import fit
 
-ROOT = Path(rank_worker.__file__).parents[2]
 MODELS = ("contig", "contig-pair", "tgn", "jodie", "ctdne")  # the last draws random walks
 forks = pytest.mark.skipif(sys.platform != "linux", reason="forks as Linux has them")
-
-
-def torchrun(ranks: int, *arguments: object, restarts: int = 0, **environment: str) -> None:
-    """Run the worker in several processes."""
-    options = ["--standalone", "--nproc-per-node", str(ranks), "--max-restarts", str(restarts)]
-    worker = ["--module", "support.rank_worker"]
-    command = [sys.executable, "-m", "torch.distributed.run", *options, *worker, *map(str, arguments)]
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, **environment}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def forked(size: int, folder: Path, *models: str, **environment: str) -> None:
@@ -57,6 +45,31 @@ def forked(size: int, folder: Path, *models: str, **environment: str) -> None:
     with fast_training():  # a fork keeps no threads
         children = [fork(partial(work, rank)) for rank in range(size)]
         assert [join(child) for child in children] == [0] * size
+
+
+def supervised(size: int, folder: Path, *models: str, restarts: int, **environment: str) -> None:
+    """Run the worker as ``torchrun --max-restarts`` does, in copies of this process."""
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=size,
+        rdzv_backend="c10d",
+        rdzv_endpoint="127.0.0.1:0",
+        max_restarts=restarts,
+        start_method="fork",
+    )
+
+    def work() -> None:
+        ranks.cache_clear()
+        rank_worker.train_all(folder, models)
+
+    def supervise() -> int:  # in a process of its own, since it changes how signals are handled
+        os.environ.update(environment)
+        elastic_launch(config, work)()
+        return 0
+
+    with fast_training():
+        assert join(fork(supervise)) == 0
 
 
 def load(folder: Path, model: str, rank: int) -> dict[str, Any]:
@@ -143,8 +156,9 @@ def test_a_restart_does_not_continue_another_run(tmp_path: Path, monkeypatch: py
             fit(stream, "recency", **settings)
 
 
+@forks
 def test_a_killed_rank_restarts_from_the_checkpoint(alone: dict[str, Any], tmp_path: Path) -> None:
-    torchrun(2, tmp_path, "contig-pair", restarts=1, KILL_AT_STEP="7")
+    supervised(2, tmp_path, "contig-pair", restarts=1, KILL_AT_STEP="7")
     found = load(tmp_path, "contig-pair", 0)
     assert len(found["losses"]) < len(alone["contig-pair"]["losses"])  # some steps came from the checkpoint
     check_alike(found, alone["contig-pair"])

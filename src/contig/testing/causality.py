@@ -7,7 +7,7 @@ for a time up to ``t`` must be the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.history import History
-from contig.models import Model
+from contig.models import Model, NodeState
 from contig.streaming.schedule import schedule
 from contig.testing.cases import ATOL, RTOL, ModelCase, batch_of, embeds, require
 from contig.testing.streams import random_stream, with_events
@@ -98,14 +98,29 @@ def walk(model: Model, stream: EventStream, queries: Queries, until: float = np.
         rows = rows[queries.t[rows] <= until]
         if not len(rows):
             break
-        src, dst, t, as_of = queries.src[rows], queries.dst[rows], queries.t[rows], queries.t[start]
-        found = model.link(state, history, src, dst, t, as_of)
-        if embeds(model):
-            found = torch.cat([found, model.embed(state, history, src, t, as_of)], dim=1)
-        answers |= dict(zip(rows.tolist(), found, strict=True))
+        asked = queries.src[rows], queries.dst[rows], queries.t[rows], queries.t[start]
+        answers |= dict(zip(rows.tolist(), _answers(model, state, history, *asked), strict=True))
         # a changed stream may be shorter; what is observed after the last batch of interest does not matter
         model.observe(state, history, batch_of(history, observe_from, min(observe_to, len(stream))))
     return answers
+
+
+def _answers(
+    model: Model, state: NodeState, history: History, src: Tensor, dst: Tensor, times: Tensor, as_of: Tensor
+) -> Tensor:
+    """Return what the model says about each query: the embeddings of its nodes, or the scores of its pairs.
+
+    Scores are left out where they are a function of the embeddings alone, which takes half the time.
+    """
+    found = []
+    if type(model).link is not Model.link:
+        found.append(model.link(state, history, src, dst, times, as_of))
+    if embeds(model):
+        nodes = torch.cat([src.unsqueeze(1), dst], dim=1)
+        when = times.repeat_interleave(nodes.shape[1])
+        embedded = model.embed(state, history, nodes.flatten(), when, as_of)
+        found.append(embedded.reshape(len(src), -1))
+    return torch.cat(found, dim=1)
 
 
 def leaks(model: Model, stream: EventStream, *, joint_queries: bool = False, seed: int = 0) -> list[str]:
@@ -116,29 +131,20 @@ def leaks(model: Model, stream: EventStream, *, joint_queries: bool = False, see
     """
     rng = np.random.default_rng(seed)
     found: list[str] = []
-    for part, batch_size, cuts in ((stream[: len(stream) // 2], 1, 1), (stream, 5, 3)):
+    for part, batch_size in ((stream[: len(stream) // 2], 1), (stream, 5)):
         queries = Queries.of(part, batch_size, seed)
         whole = walk(model, part, queries)
-        for t in rng.choice(np.unique(part.t)[1:], cuts, replace=False).tolist():
+        for name, tamper in TAMPERINGS.items():
+            t = rng.choice(np.unique(part.t)[1:])
             expected = walk(model, part, queries, until=t) if joint_queries else whole
-            found += _differences(model, part, queries, t, expected, rng)
+            changed = tamper(part, int(np.searchsorted(part.t, t, side="left")), rng)
+            answers = walk(model, changed, queries, until=t)
+            found += [
+                f"batch size {batch_size}, {name} from t={t}: query at t={queries.t[query]}"
+                for query, answer in answers.items()
+                if not torch.allclose(answer, expected[query], rtol=RTOL, atol=ATOL)
+            ]
     return found
-
-
-def _differences(
-    model: Model,
-    stream: EventStream,
-    queries: Queries,
-    t: float,
-    expected: dict[int, Tensor],
-    rng: np.random.Generator,
-) -> Iterator[str]:
-    """Change the events from ``t`` on in every way, and compare the answers for times up to ``t``."""
-    first = int(np.searchsorted(stream.t, t, side="left"))
-    for name, tamper in TAMPERINGS.items():
-        for query, answer in walk(model, tamper(stream, first, rng), queries, until=t).items():
-            if not torch.allclose(answer, expected[query], rtol=RTOL, atol=ATOL):
-                yield f"batch size {queries.batch_size}, {name} from t={t}: query at t={queries.t[query]}"
 
 
 def check_future_changes_nothing(case: ModelCase) -> None:
