@@ -18,7 +18,7 @@ NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs t
 # the environment says otherwise: compiling all of them takes every worker six seconds.
 RUN_TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help setup test test-wheel docs test-portable test-portable-fast test-lowest torture fuzz demo check format bench clean
+.PHONY: help setup test test-wheel docs test-portable test-portable-fast test-lowest torture fuzz browser demo check format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -69,6 +69,18 @@ torture: setup  ## damage, kill and starve contig, thousands of times (SCALE=0.1
 
 fuzz: setup  ## send thousands of damaged requests to a service (REQUESTS=1000 for fewer)
 	PYTHONPATH=tests $(BIN)/python -m support.http_fuzz --requests $(or $(REQUESTS),10000)
+
+browser:  ## install Chromium for the tests of the page, where apt-get and root are available
+	@if command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null || [ -n "$$CONTIG_CHROMIUM" ]; then \
+		echo "make: Chromium is installed"; \
+	elif ! command -v apt-get >/dev/null || ! { [ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null; }; then \
+		echo "make: cannot install Chromium without apt-get and root; tests of the page will be skipped" >&2; \
+	else \
+		root=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+		{ timeout 60 $$root apt-get update -qq && timeout 180 $$root env DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
+			|| echo "make: Chromium could not be installed; tests of the page will be skipped" >&2; \
+	fi
 
 demo: setup  ## train on a real stream, compare with heuristics, and draw one node's trajectory
 	@rm -rf demo && mkdir -p demo

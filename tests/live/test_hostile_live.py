@@ -21,7 +21,7 @@ def reference(tmp_path_factory: pytest.TempPathFactory) -> LiveReference:
 @pytest.mark.parametrize(
     ("name", "attacks"),
     [
-        ("live_killed", 4),
+        ("live_killed", 6),
         ("live_damaged", 6),
         ("live_full_disk", 2),
         ("live_small_files", 2),

@@ -28,7 +28,9 @@ def browser() -> Iterator[Any]:
     api = pytest.importorskip("playwright.sync_api", reason="needs Playwright, of the extra dev")
     path = os.environ.get("CONTIG_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
     if path is None:
-        pytest.skip(f"needs a browser: install one of {', '.join(CHROMIUM)}, or set CONTIG_CHROMIUM")
+        pytest.skip(
+            f"needs a browser, one of {', '.join(CHROMIUM)}: run make browser, or set CONTIG_CHROMIUM"
+        )
     with api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield opened
@@ -160,17 +162,25 @@ def test_everything_has_a_name_for_screen_readers(page: Page) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pictures_in_light_and_dark(scheme: str, browser: Any, service: str, tmp_path: Path) -> None:
-    """The text stands out from the ground; the pictures are kept where CONTIG_SCREENSHOTS says."""
+    """Text has enough contrast, and nothing is cut off on a phone.
+
+    Set CONTIG_SCREENSHOTS to a folder to keep the pictures.
+    """
     opened = Page(browser, service, scheme)
     opened.log_in()
-    opened.find("n3")
     folder = Path(os.environ.get("CONTIG_SCREENSHOTS", tmp_path))
-    opened.page.screenshot(path=folder / f"node-{scheme}.png", full_page=True)
+    opened.page.screenshot(path=folder / f"welcome-{scheme}.png", full_page=True)
+    opened.find("n3")
+    for name, width in (("node", 1280), ("narrow", 390)):
+        opened.page.set_viewport_size({"width": width, "height": 900})
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+        opened.page.screenshot(path=folder / f"{name}-{scheme}.png", full_page=True)
     opened.page.goto(service + "/docs")
     opened.page.wait_for_selector("details")
     opened.page.click("summary:has-text('/status')")
     opened.page.click("details[open] button")
     opened.page.wait_for_selector("details[open] pre:has-text('200')")
+    assert opened.page.evaluate("document.documentElement.scrollWidth") <= 390
     opened.page.screenshot(path=folder / f"docs-{scheme}.png", full_page=True)
     assert opened.errors == []
     colors = opened.page.evaluate(

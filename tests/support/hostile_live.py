@@ -6,22 +6,30 @@ acknowledged. However it is disturbed, the engine must end in the state of one t
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import os
 import resource
 import shutil
 import signal
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from contig import files
 from contig.errors import DiskError, RunError
-from contig.live import Engine, Events, Settings
+from contig.live import Engine, Events, Settings, recovery
+from contig.live.log import EventLog
 from contig.live.snapshots import FOLDER as SNAPSHOTS
+from contig.live.snapshots import SnapshotFolder
+from contig.live.snapshotter import Snapshotter
 from support.hostile import FINISHED, _damage, _empty, outcome, small_disk
 from support.live import HEAD, state_of, train_for_serving
 from support.processes import REFUSED, fork, join
@@ -123,32 +131,92 @@ def live_killed(rng: np.random.Generator, reference: LiveReference, folder: Path
     reference.states, reference.run  # noqa: B018 - computed before the first fork
     out, settings, acknowledged = _empty(folder / "live"), drawn_settings(rng), 0
     for _ in range(int(rng.integers(1, 4))):
-        acknowledged = _load_and_kill(rng, reference, out, settings, acknowledged)
-    return outcome(lambda: reference.finish(out, acknowledged, settings))
+        moment = drawn_moment(rng)
+        code, acknowledged = _load_and_kill(rng, reference, out, settings, acknowledged, moment)
+        if code != -signal.SIGKILL:
+            return f"CRASH {code}, to be killed {moment or 'from outside'}"
+    end = outcome(lambda: reference.finish(out, acknowledged, settings))
+    return "REFUSED after a kill" if end == "refused" else end
+
+
+class Moment(NamedTuple):
+    """A step of the engine's work: the nth call or return in a part of its code."""
+
+    part: str
+    step: int
+
+
+def drawn_moment(rng: np.random.Generator) -> Moment | None:
+    """Draw a moment at which an engine kills itself; None for a kill from outside at any time."""
+    if rng.random() < 0.5:
+        return None
+    return Moment(str(rng.choice(list(_parts()))), int(rng.geometric(1 / 60)))
+
+
+def _parts() -> dict[str, tuple[Callable[..., Any], ...]]:
+    """What an engine does with its files, by the functions that do it."""
+    return {
+        "start": (EventLog.open, EventLog._check, recovery.adopt_run, recovery.restore, recovery._replay),
+        "commit": (EventLog.append, EventLog._insert, EventLog._transaction, EventLog._record_end),
+        "snapshot": (Snapshotter._save, SnapshotFolder.save, SnapshotFolder.prune, files.replacing),
+        "compaction": (Snapshotter._compact, EventLog.drop_step, EventLog.forget_receipts),
+    }
+
+
+def _die_at(moment: Moment) -> None:
+    """Let this process kill itself at a moment, in whichever thread reaches it."""
+    codes = {inspect.unwrap(part).__code__ for part in _parts()[moment.part]}
+    steps = itertools.count(1)
+
+    def watch(frame: FrameType, event: str, value: object) -> None:
+        if frame.f_code in codes and next(steps) == moment.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.setprofile(watch)
+    sys.setprofile(watch)
 
 
 def _load_and_kill(
-    rng: np.random.Generator, reference: LiveReference, out: Path, settings: dict[str, Any], first: int
-) -> int:
-    """Let a child send batches, kill it after a random one, and return how many were acknowledged."""
+    rng: np.random.Generator,
+    reference: LiveReference,
+    out: Path,
+    settings: dict[str, Any],
+    first: int,
+    moment: Moment | None,
+) -> tuple[int, int]:
+    """Let a child send batches until it is killed; return its exit code and how many were acknowledged."""
     reader, writer = os.pipe()
-    pid = fork(lambda: _serve(reference, out, settings, first, writer))
+    pid = fork(lambda: _serve(reference, out, settings, first, writer, moment))
     os.close(writer)
-    wanted = first + int(rng.integers(0, 25))
-    done = first
-    while done < wanted and (message := os.read(reader, 4)):
+    last = done = first
+    if moment is not None:
+        last = len(reference.batches)  # if it gets there alive
+    elif rng.random() < 0.8:
+        last = min(first + int(rng.integers(0, 25)), len(reference.batches))
+    else:
+        threading.Event().wait(float(rng.uniform(0, 0.15)))  # while it starts
+    while done < last and (message := os.read(reader, 4)):
         done = int.from_bytes(message, "little")
     threading.Event().wait(float(rng.exponential(0.003)))  # in the middle of whatever comes next
     os.kill(pid, signal.SIGKILL)
-    join(pid)
+    code = join(pid)
     while message := os.read(reader, 4):  # acknowledged before the kill
         done = int.from_bytes(message, "little")
     os.close(reader)
-    return done
+    return code, done
 
 
-def _serve(reference: LiveReference, out: Path, settings: dict[str, Any], first: int, writer: int) -> int:
+def _serve(
+    reference: LiveReference,
+    out: Path,
+    settings: dict[str, Any],
+    first: int,
+    writer: int,
+    moment: Moment | None,
+) -> int:
     """Send batches while another thread reads, and report how many were acknowledged."""
+    if moment is not None:
+        _die_at(moment)
     engine = reference.engine(out, **settings)
     name = reference.batches[0].src[0]  # type: ignore[index]
     threading.Thread(target=_keep_reading, args=(engine, name), daemon=True).start()
