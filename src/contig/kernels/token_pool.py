@@ -18,13 +18,15 @@ class OwnTokens(NamedTuple):
     hidden: Tensor  # [n, k, width]
     active: Tensor  # [n, k, width]: its gelu
     mask: Tensor  # [n, k]; the first tokens exist
-    pooled: Tensor  # [n, POOLS * width]
 
     @classmethod
     def of(cls, hidden: Tensor, mask: Tensor) -> OwnTokens:
-        """Pool the tokens of nodes that relate to nothing."""
-        active = torch.nn.functional.gelu(hidden)
-        return cls(hidden, active, mask, pool(active, mask))
+        """Activate the tokens of nodes."""
+        return cls(hidden, torch.nn.functional.gelu(hidden), mask)
+
+    def pooled(self) -> Tensor:
+        """Pool the tokens of nodes that relate to nothing: ``[n, POOLS * width]``."""
+        return pool(self.active, self.mask)
 
 
 def pool(active: Tensor, mask: Tensor) -> Tensor:
@@ -51,7 +53,7 @@ def pool_related(own: OwnTokens, related: Tensor, weight: Tensor, side: int) -> 
 
 
 def _pool_related(own: OwnTokens, related: Tensor, weight: Tensor, side: int) -> Tensor:
-    pooled = own.pooled.unsqueeze(1 - side).expand(*related.shape[:2], -1)
+    pooled = own.pooled().unsqueeze(1 - side).expand(*related.shape[:2], -1)
     pairs = related.flatten(-2).any(-1).nonzero(as_tuple=True)
     owner = pairs[side]
     hidden = own.hidden[owner] + related[pairs] @ weight.T

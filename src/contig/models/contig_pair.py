@@ -26,6 +26,7 @@ from contig.options import option
 
 KEPT = 0.5  # share of events that see embeddings in training; the others learn from evidence alone
 CPU_SOURCES = 4  # scored in one call; candidates are read by themselves once for all calls
+CPU_CANDIDATES = 2**9  # read by themselves in one call: with more, memory is mapped anew each time
 CPU_PAIRS, GPU_PAIRS = 2**10, 2**16  # ranked in one call: what fits into a cache, and some gigabytes
 
 Fusion = Literal["apart", "joined", "none"]
@@ -119,10 +120,11 @@ class ConTIGPair(ConTIG):
         # Candidates with equally many events are read together: most have few, and few tokens cost less.
         order = history.count_before(dst, time.expand(len(dst))).argsort(stable=True)
         logits = torch.empty(len(src), len(dst))
-        for some in order.split(CPU_PAIRS // min(max(1, len(src)), CPU_SOURCES)):
+        single = self.evidence.alone(history, 0, src, time) if len(src) == 1 else None
+        for some in order.split(min(CPU_CANDIDATES, CPU_PAIRS // min(max(1, len(src)), CPU_SOURCES))):
             candidates = self.evidence.alone(history, 1, dst[some], time)
             for rows in torch.arange(len(src)).split(max(1, CPU_PAIRS // len(some))):
-                sources = self.evidence.alone(history, 0, src[rows], time)
+                sources = single or self.evidence.alone(history, 0, src[rows], time)
                 hidden = self.evidence.together(history, sources, candidates, time)
                 if joined is not None:
                     hidden = hidden + (joined[0][rows].unsqueeze(1) + joined[1][some])

@@ -13,6 +13,7 @@ from contig.kernels.cpu.launch import compile_loop, run_loop
 if TYPE_CHECKING:
     from contig.kernels.token_pool import OwnTokens
 
+POOLS = 3  # mean, maximum, latest: as in contig.kernels.token_pool
 ZERO, HALF, ONE, ROOT_HALF, BOUND = (np.float32(x) for x in (0, 0.5, 1, 0.5**0.5, 4))
 # erf(x) is x P(x^2) / Q(x^2) up to 4e-7, and 1 beyond 4; unlike math.erf, loops over it are vectorized.
 P0, P1, P2, P3, P4, P5, P6 = (
@@ -36,7 +37,7 @@ Q1, Q2, Q3, Q4 = (
 def pool_related(own: OwnTokens, related: Tensor, weight: Tensor, side: int) -> Tensor:
     """Pool the tokens of pairs (see ``contig.kernels.token_pool``)."""
     a, b, slots, features = related.shape
-    out = related.new_empty((a * b, own.pooled.shape[-1]))
+    out = related.new_empty((a * b, POOLS * len(weight)))
     count = own.mask.sum(dim=1)
     inputs = (own.hidden, own.active, count, related.view(a * b, slots, features), weight.T, b, side)
     run_loop(_pool, inputs, (out,), items=a * b, min_items=64)

@@ -154,7 +154,7 @@ class PairEvidence(nn.Module):
     def _pooled(self, evidence: Evidence, number: int, own: Alone, side: Side, times: Tensor) -> Tensor:
         """Return the pooled tokens of one side, ``[sources, candidates, POOLS * width]``."""
         if not self.shared:
-            return own.tokens.pooled.unsqueeze(1 - number).expand(*side.other.shape, -1)
+            return own.tokens.pooled().unsqueeze(1 - number).expand(*side.other.shape, -1)
         related, weight = self._shared(evidence, side, times), self.shared[number].weight
         assert isinstance(weight, Tensor)
         return pool_related(own.tokens, related, weight, number)
