@@ -3,12 +3,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
-from contig.errors import DiskError
-from contig.files import is_leftover, replacing, write_json
+from contig.errors import ConfigError, DiskError
+from contig.files import as_path, check_file_path, is_leftover, replacing, write_json
 
 
 def names(folder: Path) -> list[str]:
@@ -102,3 +103,15 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(DiskError, match=r"x\.txt: "), replacing(tmp_path / "file" / "x.txt"):
         pass
+
+
+@pytest.mark.parametrize("given", ["", "a\0b", 7, None])
+def test_what_is_not_a_path_is_refused(given: object) -> None:
+    with pytest.raises(ConfigError, match="run="):
+        as_path(given, "run")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices are files")
+def test_a_device_is_not_replaced() -> None:
+    with pytest.raises(ConfigError, match="/dev/null is not a regular file"):
+        check_file_path(Path("/dev/null"))

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import hostile
+from support import hostile, hostile_commands
 from support.hostile import GOOD, Reference, count
+from support.hostile_commands import Workplace
 
 SECONDS = 0.4  # within which a training is killed
 
@@ -47,3 +48,17 @@ def test_attacks_end_well(
 
 def test_a_user_without_a_home_trains(tmp_path: Path) -> None:
     assert count(hostile.homeless, 1, 1, tmp_path) == {"finished": 1}
+
+
+def test_hostile_words_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where the process was is restored
+    place = Workplace(tmp_path / "workplace")
+    ends = count(hostile_commands.hostile_command, 20, 1, place, tmp_path)
+    assert set(ends) <= GOOD, ends
+
+
+def test_a_disturbed_command_works_or_says_what_is_wrong(reference: Reference, tmp_path: Path) -> None:
+    if not hostile.can_mount():
+        pytest.skip("this user may not mount disks")
+    ends = count(hostile_commands.disturbed_command, 1, 1, reference, tmp_path)
+    assert set(ends) <= GOOD, ends

@@ -48,6 +48,8 @@ def as_path(given: Any, name: str) -> Path:
     """Return a path; raise ``ConfigError`` for what cannot be one. ``name`` is the argument's."""
     if not isinstance(given, str | os.PathLike):
         raise ConfigError(f"{name}={given!r}: expected a path.")
+    if given == "" or "\0" in str(given):
+        raise ConfigError(f"{name}={given!r}: a path is not empty and has no null characters.")
     return Path(given)
 
 
@@ -76,6 +78,8 @@ def check_file_path(path: Path) -> None:
     """Raise ``ConfigError`` if no file can be written at ``path``; missing folders are created later."""
     if path.is_dir():
         raise ConfigError(f"{path} is a folder; give the name of a file.")
+    if path.exists() and not path.is_file():  # a device, say, which root would replace for everyone
+        raise ConfigError(f"{path} is not a regular file; give another name.")
     if blocking := file_above(path):
         raise ConfigError(f"{path} cannot be written: {blocking} is a file, not a folder.")
     folder = next(parent for parent in path.absolute().parents if parent.exists())

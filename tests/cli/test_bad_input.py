@@ -61,6 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for name, text in FILES.items():
         (base / f"{name}.csv").write_text(text)
     (base / "not.parquet").write_text("this is text")
+    (base / "not.parquet.gz").write_bytes(b"\x1f\x8b\x08")
     (base / "file").write_text("not a folder")
     with pytest.MonkeyPatch.context() as patch, fast_training():
         patch.setattr(label_trees, "ROUNDS", 5)
@@ -165,6 +166,9 @@ BAD_VALUES = [
     ("embed run --at soon --out x.csv", "--at soon: not a time"),
     ("trajectory run --node u99 --out x.csv", "Node 'u99' is not in this stream"),
     ("trajectory run --node u1 --from soon --out x.csv", "--from soon: not a time"),
+    (f"trajectory run --node u1 --to {10**30} --out x.csv", "times are finite and below"),
+    (f"score run good.csv --label {'9' * 5000} --out x.csv", "no column '9999"),
+    ("recipes not.parquet.gz", "not.parquet.gz is not a recipe .*can't decode byte"),
     ("trajectory run --node u1 --from 300 --to 200 --out x.csv", "the span must end after it starts"),
     ("score run good.csv --as-of now --out x.csv", "--as-of: Unknown value 'now'"),
     ("update run good.csv --repeated often", "--repeated: Unknown value 'often'"),
@@ -209,3 +213,16 @@ def test_there_is_a_note_where_nothing_happened_yet(command: str, folder: Path, 
     answer = Answer(*words, *span)
     assert answer.code == 0
     assert "no event before this time" in " ".join(answer.err.split())
+
+
+def test_a_lack_of_memory_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = refusal(folder, f"trajectory run --node u1 --points {10**15} --out x.csv")
+    assert re.search(r"Not enough memory \(.*\)\. Choose smaller numbers", text), text
+    text = refusal(folder, f"train log.csv --set dim={10**9} --out huge")
+    assert re.search(r"Not enough memory \(.*\)\. Choose smaller numbers", text), text
+
+
+def test_the_current_folder_is_a_run_as_any_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "is not a run: it has no config.json" in refusal(folder, "embed . --out x.csv")
+    monkeypatch.chdir(folder / "run")
+    assert Answer("nearest", ".", "--node", "u1").code == 0

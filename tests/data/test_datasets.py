@@ -274,3 +274,8 @@ def test_synthetic_streams_by_name() -> None:
 def test_bad_sizes_of_synthetic_streams_are_rejected(name: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         load_dataset(name)
+
+
+def test_an_empty_name_is_not_the_current_folder() -> None:
+    with pytest.raises(ConfigError, match="Unknown dataset ''"):
+        open_stream("")

@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
-from support import hostile, hostile_live
+from support import hostile, hostile_commands, hostile_live
 from support.hostile import GOOD, Reference, count
+from support.hostile_commands import Workplace
 from support.hostile_live import LiveReference
 
 # Attacks of the full scale.
@@ -32,6 +33,8 @@ FULL = {
     "full_disk": 30,
     "read_only": 3,
     "homeless": 2,
+    "hostile_command": 1_000,
+    "disturbed_command": 60,
     "live_killed": 200,
     "live_damaged": 500,
     "live_full_disk": 30,
@@ -39,7 +42,7 @@ FULL = {
     "live_two_engines": 5,
 }
 PROGRESS_SECONDS = 10
-MOUNTED = ("full_disk", "read_only", "live_full_disk")
+MOUNTED = ("full_disk", "read_only", "live_full_disk", "disturbed_command")
 
 
 def main() -> None:
@@ -79,6 +82,11 @@ def _duration(reference: Reference) -> float:
 
 
 @cache
+def _workplace(folder: Path) -> Workplace:
+    return Workplace(folder / "workplace")
+
+
+@cache
 def _live_reference(folder: Path) -> LiveReference:
     return LiveReference(folder / "live-reference")
 
@@ -87,6 +95,7 @@ def _run(
     name: str, reference: Reference, folder: Path, seconds: float, scale: float, seed: int
 ) -> dict[str, int]:
     arguments: dict[str, list[Any]] = {"damaged_input": [folder], "homeless": [folder]}
+    arguments["hostile_command"] = [_workplace(folder.parent), folder]
     live = name.startswith("live_")
     given = arguments.get(name, [_live_reference(folder.parent) if live else reference, folder])
     if name in ("killed", "two_resumes"):
@@ -95,7 +104,8 @@ def _run(
         given = [*given, hostile.UPDATE_SECONDS]
     attacks, begun = max(1, round(FULL[name] * scale)), time.perf_counter()
     progress = Progress(name, attacks)
-    ends = count(getattr(hostile_live if live else hostile, name), attacks, seed, *given, show=progress.show)
+    module = next(one for one in (hostile, hostile_live, hostile_commands) if hasattr(one, name))
+    ends = count(getattr(module, name), attacks, seed, *given, show=progress.show)
     took = time.perf_counter() - begun
     print(
         f"{name:<17} {attacks:>7,} in {took:,.0f} s ({1000 * took / attacks:,.0f} ms each): {_shown(ends)}",
@@ -109,18 +119,21 @@ class Progress:
 
     def __init__(self, name: str, attacks: int) -> None:
         self.name, self.attacks = name, attacks
-        self.last, self.bad = time.perf_counter(), 0
+        self.last, self.bad = time.perf_counter(), set[str]()
 
     def show(self, done: int, ends: Counter[str]) -> None:
-        bad = sum(number for end, number in ends.items() if end not in GOOD)
-        now = time.perf_counter()
-        if bad > self.bad or (now - self.last > PROGRESS_SECONDS and done < self.attacks):
-            print(f"  {self.name} {done:,} of {self.attacks:,}: {_shown(ends)}", flush=True)
-            self.last, self.bad = now, bad
+        for end in set(ends) - GOOD - self.bad:
+            print(f"  {self.name} attack {done:,}: {end}", flush=True)
+            self.bad.add(end)
+        if time.perf_counter() - self.last > PROGRESS_SECONDS and done < self.attacks:
+            print(f"  {self.name} {done:,} of {self.attacks:,}, {len(self.bad):,} bad", flush=True)
+            self.last = time.perf_counter()
 
 
 def _shown(ends: Counter[str]) -> str:
-    return ", ".join(f"{number:,} {end}" for end, number in ends.most_common())
+    bad = sum(number for end, number in ends.items() if end not in GOOD)
+    good = ", ".join(f"{number:,} {end}" for end, number in ends.most_common() if end in GOOD)
+    return f"{good}; {bad:,} bad"
 
 
 if __name__ == "__main__":

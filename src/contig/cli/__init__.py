@@ -85,7 +85,7 @@ def _reported_errors() -> Iterator[None]:
     """Print every error that the user can fix in the same way, whoever raises it."""
     try:
         yield
-    except (ContigError, OSError, USAGE_ERROR) as error:
+    except (ContigError, OSError, MemoryError, RuntimeError, USAGE_ERROR) as error:
         message = _message(error)
         if message is None or os.environ.get("CONTIG_DEBUG") == "1":
             raise
@@ -103,12 +103,24 @@ def _message(error: Any) -> str | None:
     if isinstance(error, OSError):
         unknown = error.errno in (None, errno.EPIPE)
         return None if unknown else str(disk_error(error, error.filename or "a file"))
+    if isinstance(error, MemoryError | RuntimeError):
+        return _memory_message(error)
     if "NoArgs" in type(error).__name__ or error.ctx is None:
         return None
     message = error.format_message()
     for pattern, plain in PLAIN.items():
         message = re.sub(pattern, plain, message)
     return f"{message}{'' if message[-1] in '.?!' else '.'} See: {error.ctx.command_path} --help"
+
+
+def _memory_message(error: MemoryError | RuntimeError) -> str | None:
+    """Return the message if there was too little memory, on the CPU or a GPU."""
+    # torch has no class of its own for the former, and is not imported for the latter
+    known = isinstance(error, MemoryError) or "OutOfMemory" in type(error).__name__
+    if not known and "DefaultCPUAllocator" not in str(error):
+        return None
+    reason = (str(error).splitlines() or [""])[0][:200]
+    return f"Not enough memory{f' ({reason})' if reason else ''}. Choose smaller numbers, for example of dim."
 
 
 app = typer.Typer(

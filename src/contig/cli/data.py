@@ -39,6 +39,8 @@ def _column(flags: Sequence[str], help: str) -> Any:
 
 
 # The options of ReadOptions, one for each field.
+MAX_DIGITS = 9  # of a number; Python refuses to convert thousands of digits
+
 READING_OPTIONS: dict[str, Any] = {
     "src": _column(["--src"], "Column of the sources: its name or position."),
     "dst": _column(["--dst"], "Column of the destinations."),
@@ -126,7 +128,8 @@ def parse_reading(**given: Any) -> ReadOptions:
 
 
 def _position_or_name(given: str | None) -> str | int | None:
-    return int(given) if given is not None and given.isdecimal() else given
+    position = given is not None and given.isdecimal() and len(given) <= MAX_DIGITS
+    return int(given) if position and given is not None else given
 
 
 def _feature_columns(given: str | None) -> bool | list[str | int] | None:

@@ -85,7 +85,12 @@ def parse_time(option: str, given: str | None, stream: EventStream) -> float | N
     """Parse a number or a date into the stream's unit of time."""
     from contig.data import clock
 
-    return None if given is None else clock.parse_time(given, stream.t, f"{option} {given}")
+    if given is None:
+        return None
+    time = clock.parse_time(given, stream.t, f"{option} {given}")
+    if not abs(time) < clock.LATEST:
+        raise ConfigError(f"{option} {given}: times are finite and below {clock.LATEST:,}.")
+    return time
 
 
 def times_json(stream: EventStream, **times: float | None) -> dict[str, float | str | None]:

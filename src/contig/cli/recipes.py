@@ -42,9 +42,9 @@ def recipes(
     elif name is None:
         _list(json)
     else:
-        from contig.experiments.recipe_files import find_recipe_file
+        from contig.experiments.recipe_files import find_recipe_file, read_recipe_text
 
-        typer.echo(find_recipe_file(name).read_text("utf-8"), nl=False)
+        typer.echo(read_recipe_text(find_recipe_file(name)), nl=False)
 
 
 def _list(json: bool) -> None:

@@ -122,8 +122,8 @@ def _is_file(source: str | os.PathLike[str]) -> bool:
     name, path = os.fspath(source), expanded(source)
     if path.is_file():
         return True
-    if name.partition(":")[0] in DATASETS or IMPORT_PATH.fullmatch(name):
-        return False
+    if not name or name.partition(":")[0] in DATASETS or IMPORT_PATH.fullmatch(name):
+        return False  # an empty name would be the current folder
     return path.is_dir() or not isinstance(source, str) or bool(path.suffix) or os.sep in name
 
 

@@ -41,9 +41,17 @@ def find_recipe_file(given: str | Path) -> Path:
 
 def load_recipe_file(path: Path) -> Any:
     """Return the content of a recipe's file; raise ``ConfigError`` if it is neither JSON nor TOML."""
+    text = read_recipe_text(path)
     try:
-        text = path.read_text("utf-8")
         return tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
+    except ValueError as error:
+        raise not_a_recipe(path, error) from error
+
+
+def read_recipe_text(path: Path) -> str:
+    """Return the text of a recipe's file."""
+    try:
+        return path.read_text("utf-8")
     except (OSError, ValueError) as error:
         raise not_a_recipe(path, error) from error
 

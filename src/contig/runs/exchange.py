@@ -17,7 +17,8 @@ RENAME_SWAP = 2  # of renamex_np in macOS
 
 def former_folder(run: Path) -> Path:
     """Return where a run is for a moment on systems that cannot exchange two folders."""
-    return run.with_name(f".{run.name}.former")
+    run = run.absolute()  # "." has no name
+    return run.parent / f".{run.name}.former"
 
 
 def restore_former(run: Path) -> None:

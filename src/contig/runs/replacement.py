@@ -16,7 +16,8 @@ from contig.runs.folder import RUN_FILES, RUN_FOLDERS, RunFolder
 
 def draft_folder(run: Path) -> Path:
     """Return the folder in which the successor of a run is trained, next to it."""
-    return run.with_name(f".{run.name}.refit")
+    run = run.absolute()  # "." has no name
+    return run.parent / f".{run.name}.refit"
 
 
 @contextmanager
