@@ -11,17 +11,21 @@ from typing import Any
 import torch
 
 from contig.ranks import ranks, restarted
+from contig.runs.config import RunConfig
+from contig.streaming.sharded import checked_layout
 from contig.training.fit import Interrupted, fit
+from contig.training.preparation import prepare
 from contig.training.session import Session
+from support.precision import double_precision
 from support.trained import TINY, tiny_stream
 
-SETTINGS: dict[str, Any] = {**TINY, "epochs": 2, "dropout": 0.0, "evidence_dropout": 0.0, "batch_size": 31}
+NO_DROPOUT = {"dropout": 0.0, "evidence_dropout": 0.0}
+SETTINGS: dict[str, Any] = {**TINY, **NO_DROPOUT, "epochs": 2, "batch_size": 31, "tokens": 5, "width": 12}
 
 
 def settings_of(model: str) -> dict[str, Any]:
     """Return the settings of a model: without dropout, whose masks depend on the number of ranks."""
     from contig.models import model_class
-    from contig.runs.config import RunConfig
 
     options = RunConfig.of(model, {})
     known = {*vars(options.train), *vars(options.model_options), *model_class(model).__annotations__}
@@ -69,6 +73,23 @@ def train(model: str, out: Path) -> dict[str, Any]:
         "state": dict(run.state.rows),
         "weights": run.model.state_dict(),
     }
+
+
+def step_losses(model: str, steps: int, batch_size: int = 7) -> list[float]:
+    """Return the losses of the first steps of a training, in double precision."""
+    losses: list[float] = []
+    with double_precision():
+        stream = tiny_stream()
+        settings = {**settings_of(model), "batch_size": batch_size}
+        config = RunConfig.of(model, settings).for_stream(stream)
+        layout = checked_layout(os.environ.get("STATE", "replicated"))
+        session = Session(prepare(stream, config, torch.device("cpu")), config, layout)
+        while len(losses) < steps:
+            session.begin_epoch()
+            left = min(len(session.steps), steps - len(losses))
+            losses += [float(session.train_step()) for _ in range(left)]
+            session.progress.epoch += 1
+    return losses
 
 
 def train_all(out: Path, models: Sequence[str]) -> None:

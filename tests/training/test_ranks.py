@@ -6,6 +6,7 @@ import math
 import os
 import socket
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -25,11 +26,12 @@ from contig.runs.run import Run
 from contig.training.fit import fit
 
 MODELS = ("contig", "contig-pair", "tgn", "jodie", "ctdne")  # the last draws random walks
+STATEFUL = ("contig", "contig-pair", "tgn", "jodie")
 forks = pytest.mark.skipif(sys.platform != "linux", reason="forks as Linux has them")
 
 
-def forked(size: int, folder: Path, *models: str, **environment: str) -> None:
-    """Run the worker in several copies of this process, which need not start Python and load torch."""
+def forked(size: int, use: Callable[[], None], **environment: str) -> None:
+    """Call a function in several copies of this process, which need not start Python and load torch."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         port = server.getsockname()[1]
     shared = {"WORLD_SIZE": size, "LOCAL_WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
@@ -38,7 +40,7 @@ def forked(size: int, folder: Path, *models: str, **environment: str) -> None:
         own = {**shared, "RANK": rank, **environment}
         os.environ.update({name: str(value) for name, value in own.items()})
         ranks.cache_clear()
-        rank_worker.train_all(folder, models)
+        use()
         dist.destroy_process_group()
         return 0
 
@@ -70,6 +72,11 @@ def supervised(size: int, folder: Path, *models: str, restarts: int, **environme
 
     with fast_training():
         assert join(fork(supervise)) == 0
+
+
+def trained_by_ranks(size: int, folder: Path, *models: str, **environment: str) -> None:
+    """Train models in several forked ranks."""
+    forked(size, lambda: rank_worker.train_all(folder, models), **environment)
 
 
 def load(folder: Path, model: str, rank: int) -> dict[str, Any]:
@@ -123,7 +130,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
 def test_several_ranks_compute_what_one_computes(
     size: int, models: tuple[str, ...], state: str, alone: dict[str, Any], tmp_path: Path
 ) -> None:
-    forked(size, tmp_path, *models, STATE=state)
+    trained_by_ranks(size, tmp_path, *models, STATE=state)
     for model in models:
         first, *others = (load(tmp_path, model, rank) for rank in range(size))
         check_alike(first, alone[model])
@@ -134,9 +141,39 @@ def test_several_ranks_compute_what_one_computes(
                 assert torch.equal(tensor, other["weights"][name])
 
 
+@pytest.fixture(scope="module")
+def exact() -> dict[str, list[float]]:
+    """The losses of one process in double precision."""
+    with fast_training():
+        return {model: rank_worker.step_losses(model, 100) for model in STATEFUL}
+
+
+@forks
+@pytest.mark.parametrize(
+    ("models", "state"), [(STATEFUL, "replicated"), (("contig-pair", "jodie"), "sharded")]
+)
+def test_a_hundred_losses_differ_by_rounding_only(
+    models: tuple[str, ...], state: str, exact: dict[str, list[float]], tmp_path: Path
+) -> None:
+    """Check it in float64: in float32 any change of a last bit may grow to 1e-3 within as many steps.
+
+    A ReLU whose input is 0 up to rounding passes a gradient in one process and none in the other.
+    """
+
+    def use() -> None:
+        for model in models:
+            torch.save(rank_worker.step_losses(model, 100), tmp_path / f"{model}-{ranks().rank}.pt")
+
+    forked(2, use, STATE=state)
+    for model in models:
+        for rank in range(2):
+            found = torch.load(tmp_path / f"{model}-{rank}.pt", weights_only=True)
+            assert found == pytest.approx(exact[model], abs=1e-9, rel=0), model
+
+
 @forks
 def test_a_stop_of_one_rank_stops_all_of_them_at_the_same_step(tmp_path: Path) -> None:
-    forked(2, tmp_path, "jodie", INTERRUPT_AT_STEP="4")
+    trained_by_ranks(2, tmp_path, "jodie", INTERRUPT_AT_STEP="4")
     steps = [len(load(tmp_path, "jodie", rank)["losses"]) for rank in range(2)]
     assert steps in ([5, 5], [6, 6])  # the request came during step 5, or after its loss was summed
 
