@@ -12,7 +12,7 @@ Rows of ``X`` depend on each other through time, so that scikit-learn's random s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -34,10 +34,19 @@ from contig.training.fit import fit
 COLUMNS = ("src", "dst", "t")
 
 
+# A dataclass has the constructor that scikit-learn expects: it assigns every argument, and does nothing else.
+@dataclass(eq=False, repr=False)
 class _EventEstimator(BaseEstimator):  # type: ignore[misc]
     """Holds a run that is trained by ``fit``, and keeps it when the estimator is pickled."""
 
-    run_: Run
+    model: str = DEFAULT_MODEL
+    _: KW_ONLY
+    epochs: int = 50
+    settings: Mapping[str, Any] | None = None
+    device: str = "auto"
+    out: str | None = None
+    verbose: bool = False
+    run_: Run = field(init=False)
 
     def _train(self, events: EventStream) -> None:
         self.run_ = fit(
@@ -67,6 +76,7 @@ class _EventEstimator(BaseEstimator):  # type: ignore[misc]
             self.run_ = Run.open(path, self.device)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ContigRecommender(_EventEstimator):
     """Recommend the next destinations of sources.
 
@@ -82,26 +92,8 @@ class ContigRecommender(_EventEstimator):
     trained ``contig.Run``.
     """
 
-    def __init__(
-        self,
-        model: str = DEFAULT_MODEL,
-        *,
-        k: int = 10,
-        exclude_seen: bool = False,
-        epochs: int = 50,
-        settings: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        out: str | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.model = model
-        self.k = k
-        self.exclude_seen = exclude_seen
-        self.epochs = epochs
-        self.settings = settings
-        self.device = device
-        self.out = out
-        self.verbose = verbose
+    k: int = 10
+    exclude_seen: bool = False
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on the events ``X``."""
@@ -136,6 +128,7 @@ class ContigRecommender(_EventEstimator):
         return float(np.mean(hits))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ContigClassifier(ClassifierMixin, _EventEstimator):  # type: ignore[misc]
     """Classify events: the probability of label 1, from the graph and the events' own features.
 
@@ -148,26 +141,8 @@ class ContigClassifier(ClassifierMixin, _EventEstimator):  # type: ignore[misc]
     ``contig.Run``.
     """
 
-    def __init__(
-        self,
-        model: str = DEFAULT_MODEL,
-        *,
-        threshold: float = 0.5,
-        label_delay: float = 0.0,
-        epochs: int = 50,
-        settings: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        out: str | None = None,
-        verbose: bool = False,
-    ) -> None:
-        self.model = model
-        self.threshold = threshold
-        self.label_delay = label_delay
-        self.epochs = epochs
-        self.settings = settings
-        self.device = device
-        self.out = out
-        self.verbose = verbose
+    threshold: float = 0.5
+    label_delay: float = 0.0
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Train on the events ``X`` with the labels ``y``, or with those of their own column."""

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 def run_python(*arguments: str) -> None:
@@ -15,7 +17,7 @@ def run_python(*arguments: str) -> None:
     subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
-def in_new_process(work: Callable[..., int], *arguments: Any) -> int:
-    """Call ``work(*arguments)`` in a fresh process."""
+def in_new_process(work: Callable[..., T], *arguments: Any) -> T:
+    """Call ``work(*arguments)`` in a fresh process, so that its peak memory is its own."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(work, *arguments).result()

@@ -15,18 +15,17 @@ import json
 import resource
 import sys
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from contig.benchmarks.processes import in_new_process
 from contig.data.index_folder import read_head
 from contig.data.readers import read_events
 from contig.files import replacing, write_json
@@ -37,8 +36,6 @@ from contig.streaming.batches import StreamBatches, observe_reversibly
 from contig.streaming.online import OnlineState
 from contig.training.preparation import prepare
 from contig.training.session import Session
-
-T = TypeVar("T")
 
 EVENTS_PER_FILE = 5_000_000
 EVENTS_PER_NODE = 10
@@ -169,12 +166,6 @@ def measure(events: int, folder: Path, model: str) -> Costs:
         **json.loads(record.read_text("utf-8")),
         **in_new_process(measure_use, index, model),
     )
-
-
-def in_new_process(work: Callable[..., T], *arguments: Any) -> T:
-    """Call ``work(*arguments)`` in a fresh process, so that its peak memory is its own."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(work, *arguments).result()
 
 
 def exponents(rows: Sequence[Costs]) -> dict[str, float]:

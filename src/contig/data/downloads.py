@@ -7,7 +7,6 @@ accepted it.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import logging
 import re
@@ -22,7 +21,7 @@ from typing import TypeVar
 
 from contig.errors import DataError
 from contig.file_locks import system_lock
-from contig.files import replacing
+from contig.files import replacing, sha256
 
 log = logging.getLogger("contig")
 
@@ -63,7 +62,7 @@ def download(url: str, place: Path, read: Callable[[Path], Content]) -> Content:
             _discard(part)
             raise
         with replacing(_record(place)) as record:
-            record.write_text(f"{_sha256(part)}  {place.name}\n")
+            record.write_text(f"{sha256(part)}  {place.name}\n")
         part.replace(place)
         _discard(part)
         return content
@@ -72,17 +71,12 @@ def download(url: str, place: Path, read: Callable[[Path], Content]) -> Content:
 def reject_changed(place: Path) -> None:
     """Reject a download that does not match its checksum any more; files without one pass."""
     record = _record(place)
-    if record.is_file() and record.read_text().split()[:1] != [_sha256(place)]:
+    if record.is_file() and record.read_text().split()[:1] != [sha256(place)]:
         raise DataError(f"{place} has changed since it was downloaded; delete it to download it again.")
 
 
 def _record(place: Path) -> Path:
     return place.with_name(f"{place.name}.sha256")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

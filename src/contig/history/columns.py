@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from contig.data.columns import Array
 
 
 class EventColumns:
@@ -56,3 +59,8 @@ def comparable_times(times: Tensor, dtype: torch.dtype) -> Tensor:
         earliest, latest = -(2.0**62), 2.0**62
         return torch.ceil(times).nan_to_num(earliest).clamp(earliest, latest).to(dtype)
     return times.to(dtype)
+
+
+def as_tensor(array: Array, device: torch.device | str = "cpu") -> Tensor:
+    """Return a tensor that may be written to; torch warns about read-only arrays, so those are copied."""
+    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)

@@ -29,7 +29,7 @@ from contig.history.checks import (
     check_queries,
     checked_positions,
 )
-from contig.history.columns import EventColumns, comparable_times
+from contig.history.columns import EventColumns, as_tensor, comparable_times
 from contig.history.entries import count_entries
 from contig.history.evidence import Evidence, EvidenceSpec, check_limits, longest_after
 from contig.history.integrity import check_saved
@@ -67,15 +67,11 @@ class History:
     def from_stream(cls, stream: EventStream, device: str | torch.device = "cpu") -> History:
         """Index a whole stream; queries see only the events before their times."""
         check_stream(stream)
-
-        def column(array: Array) -> Tensor:
-            # torch warns about read-only numpy arrays, so those are copied
-            return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)
-
         if (folder := index_folder.folder_of(stream)) is not None:
             return cls._mapped(stream, folder)._to(torch.device(device))
-        features = None if stream.edge_features is None else column(stream.edge_features)
-        events = EventColumns(column(stream.src), column(stream.dst), column(stream.t), features)
+        features = None if stream.edge_features is None else as_tensor(stream.edge_features, device)
+        src, dst, t = (as_tensor(column, device) for column in (stream.src, stream.dst, stream.t))
+        events = EventColumns(src, dst, t, features)
         return cls._index(events, torch.arange(len(stream), device=device), stream.num_nodes)
 
     @classmethod
@@ -92,7 +88,7 @@ class History:
         if features is None or index_folder.is_mapped(stream, "edge_features"):
             rows = None if features is None else array("edge_features")
         else:
-            rows = torch.from_numpy(np.require(features, requirements=["C", "W"]))
+            rows = as_tensor(features)
         arrays = {name: array(name) for name in (*ENTRIES, *SEGMENTS)}
         if len(arrays["start"]) != stream.num_nodes:
             raise DataError(f"{folder}: the index is of {len(arrays['start']):,} nodes. {index_folder.CURE}")

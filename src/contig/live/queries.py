@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import TimeLike, parse_time
+from contig.data.clock import LATEST, TimeLike, parse_time
 from contig.data.columns import Array
 from contig.data.ids import Side
 from contig.errors import ConfigError, DataError, UnknownNodeError, unknown
@@ -21,9 +21,9 @@ from contig.live.ids import NodeIndex
 from contig.live.partners import Partners
 from contig.models.checks import check_embeddings
 from contig.runs.answers import Recommendation, RecommendationList, Scores
-from contig.runs.recommending import best
+from contig.runs.queries import check_k
+from contig.runs.recommending import CANDIDATES_AT_ONCE, best
 
-CANDIDATES_AT_ONCE = 2**12  # bounds the memory of embedding them
 MAX_STEPS = 10_000
 
 Id = int | str
@@ -72,8 +72,7 @@ class Queries:
         side: Side = "src",
     ) -> RecommendationList:
         """Rank the candidates on the other side for a node at a time."""
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ConfigError(f"k={k!r}: pass a whole number of at least 1.")
+        check_k(k)
         if side not in get_args(Side):
             raise ConfigError(unknown("side", str(side), get_args(Side)))
         time = self._time(at)
@@ -115,8 +114,7 @@ class Queries:
 
     def recent_events(self, id: Id, k: int = 20, side: Side | None = None) -> list[PastEvent]:
         """List the last events of a node, newest first."""
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ConfigError(f"k={k!r}: pass a whole number of at least 1.")
+        check_k(k)
         with self.graph.lock.reading():
             node = self._find(id, side)
             events, times = self.partners.last_events(node, k)
@@ -167,7 +165,7 @@ class Queries:
     def _given_time(self, given: TimeLike) -> Tensor:
         t = self.graph.history.events["t"]
         at = parse_time(given, self._trained_times, f"at={given!r}")
-        if not abs(at) < 2**62:
+        if not abs(at) < LATEST:
             raise DataError(f"at={given!r}: pass a finite time.")
         whole = math.floor(at) == at
         return torch.tensor(at, dtype=t.dtype if whole else torch.float64, device=t.device)

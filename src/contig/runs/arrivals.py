@@ -16,6 +16,7 @@ from contig.data.events import EventStream
 from contig.data.growing import GrowingIds
 from contig.errors import RunError
 from contig.history import History
+from contig.history.columns import as_tensor
 from contig.models import Model, NodeState
 from contig.streaming.batches import StreamBatches, append_events, warm_up
 
@@ -145,8 +146,3 @@ def new_rows(count: int, width: int, new_node: Array | None) -> NDArray[np.float
     """Return the features of nodes about which nothing is known."""
     row = np.zeros(width, np.float32) if new_node is None else new_node
     return np.tile(row, (count, 1)).astype(np.float32)
-
-
-def as_tensor(array: Array, device: torch.device | str = "cpu") -> Tensor:
-    """Return a tensor that may be written to; read-only arrays are copied."""
-    return torch.from_numpy(np.require(array, requirements=["C", "W"])).to(device)

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
 import torch
 
 from contig.data.cuts import DEFAULT_SPLIT, parse_split, split_text
@@ -16,6 +15,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
 from contig.history import TimeScale
+from contig.history.columns import as_tensor
 from contig.models import DataShape, Model, create_model, model_class, model_name
 from contig.models.contract import Pairs
 from contig.options import as_dict, set_options
@@ -107,7 +107,7 @@ def build_model(
     ``features`` say how features were encoded, which those of nodes that appear later are too.
     """
     given, unknown = stream.node_features, None if features is None else features.new_node
-    nodes = None if given is None else torch.from_numpy(np.require(given, requirements=["C", "W"]))
+    nodes = None if given is None else as_tensor(given)
     new_node = None if unknown is None else torch.from_numpy(unknown)
     shape = DataShape(stream.edge_width, nodes, stream.num_nodes, time_scale or TimeScale(), new_node)
     return create_model(model_class(config.model), config.model_options, shape)

@@ -20,7 +20,8 @@ from contig.data.validation import EventColumns
 from contig.errors import DataError
 from contig.history import History
 from contig.history.columns import EventColumns as HistoryColumns
-from contig.runs.arrivals import Arrivals, NewEvents, as_tensor, new_rows
+from contig.history.columns import as_tensor
+from contig.runs.arrivals import Arrivals, NewEvents, new_rows
 
 log = logging.getLogger("contig")
 

@@ -11,11 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import TimeLike, parse_time
+from contig.data.clock import LATEST, TimeLike, parse_time
 from contig.data.columns import Array
 from contig.errors import ConfigError, DataError
-
-LATEST = 2**62  # times stay far from where int64 overflows
 
 
 def check_k(k: int) -> None:
