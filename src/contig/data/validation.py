@@ -6,12 +6,8 @@ and tables the row counted from 0.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -32,22 +28,15 @@ from contig.data.columns import (
 from contig.data.date_formats import parsed_dates
 from contig.data.feature_columns import FeatureColumn, Kind, raw_features
 from contig.data.ids import TextIds
+from contig.data.numbers import EXACT, parsed_numbers, whole_numbers
+from contig.data.time_columns import holds_dates, validate_times
 from contig.errors import DataError
 
 Ints = NDArray[np.int64]
 Features = NDArray[np.float32]
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-EXACT = 2**53  # beyond it float64 skips whole numbers
-EXACT_DIGITS = 15  # different decimal numbers of up to 15 digits stay different in float64
 BAD_ID = "is not an id; ids are whole numbers or text, and every event needs both."
 BAD_TEXT_ID = "is not an id; ids are whole numbers or text without NUL. Fix or remove the event."
-BAD_TIME = (
-    "is not a time; use a finite number or a date in ISO 8601 such as 2024-05-01T12:00:00Z, or say how dates "
-    "are written: date_format='%m/%d/%Y %H:%M' (--date-format)."
-)
-TOO_FINE = "is finer than a microsecond, the limit for dates; round it, or store integer nanoseconds."
-TOO_LONG = "has more digits than float64 holds; store times as integers of a smaller unit."
 UNKNOWN_LABEL = -1
 BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1, or yes and no."
 LABEL_WORDS = {"1": ("yes", "y", "true", "t"), "0": ("no", "n", "false", "f")}
@@ -154,7 +143,7 @@ def validate_ids(column: Column) -> Ints | TextIds:
     values = column.plain()
     if not (pa.types.is_integer(values.type) or pa.types.is_floating(values.type)):
         raise column.type_error("ids must be integers or text.")
-    return _whole(column, values, BAD_ID)
+    return whole_numbers(column, values, BAD_ID)
 
 
 def _text_ids(column: Column) -> TextIds:
@@ -172,129 +161,13 @@ def _text_ids(column: Column) -> TextIds:
     return TextIds(coded.codes, labels)
 
 
-# --- times -------------------------------------------------------------------------------------------
-
-
-def validate_times(column: Column) -> Array:
-    """Return times: finite numbers (int64 or float64), or dates, which become Unix seconds.
-
-    A time that this would change is rejected: whole numbers stay exact, and different times stay different.
-    """
-    column.reject_missing("time")
-    written = pa.types.is_decimal(column.values.type) and column.values.type.scale != 0
-    values = column.values.cast(pa.large_string()) if written else column.plain()
-    text = pc.utf8_trim_whitespace(values) if is_text(values.type) else None
-    if text is not None:
-        values = _parse_times(column, text)
-    kind = values.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        return _unix_seconds(column, values)
-    if pa.types.is_integer(kind):
-        return _whole(column, values, BAD_TIME)
-    if not pa.types.is_floating(kind):
-        raise column.type_error("times must be numbers, dates, or dates written in ISO 8601.")
-    times: NDArray[np.float64] = values.to_numpy().astype(np.float64, copy=False)
-    bad = ~np.isfinite(times)
-    if bad.any():
-        raise column.error(first_true(bad), BAD_TIME, float(times[first_true(bad)]))
-    if text is not None:
-        _reject_rounded(column, text, times)
-    return times
-
-
-def holds_dates(column: Column) -> bool:
-    """Return whether valid times are dates, as text or of a type for dates, rather than numbers."""
-    values = replace(column, values=column.values.slice(0, 1)).plain()  # all are as the first is
-    if is_text(values.type):
-        return not is_number(values[0].as_py())
-    return bool(pa.types.is_timestamp(values.type) or pa.types.is_date(values.type))
-
-
-def _unix_seconds(column: Column, dates: pa.ChunkedArray) -> Array:
-    """Convert dates to seconds: int64 if all are whole, else float64, exact to the microsecond."""
-    kind = dates.type
-    problem = TOO_FINE if str(kind).startswith("timestamp[ns") else "is too far from 1970."
-    stamps = column.cast(dates, pa.timestamp("us", getattr(kind, "tz", None)), problem)
-    microseconds: Ints = stamps.cast(pa.int64()).to_numpy()
-    whole, rest = np.divmod(microseconds, 1_000_000)
-    if not rest.any():
-        return whole
-    seconds: NDArray[np.float64] = microseconds / 1e6
-    with np.errstate(invalid="ignore"):  # the last microseconds of int64 round up to more than it holds
-        changed = np.rint(seconds * 1e6).astype(np.int64) != microseconds
-    if changed.any():
-        row = first_true(changed)
-        raise column.error(row, f"is too far from 1970 for its fraction; {TOO_LONG}", value_at(dates, row))
-    return seconds
-
-
-def _parse_times(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Parse written times: all numbers or all dates, as the first one is."""
-    if is_number(text[0].as_py()):
-        return _parse_numbers(column, text)
-    for unit in ("us", "ns"):
-        for zone in (None, "UTC"):
-            try:
-                return text.cast(pa.timestamp(unit, zone))
-            except pa.ArrowInvalid:
-                continue
-    return _parse_mixed_dates(column, text)
-
-
-def _parse_numbers(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return int64 if all are written as integers, or are whole and too large for float64, else float64."""
-    try:
-        return text.cast(pa.int64())
-    except pa.ArrowInvalid:
-        numbers = column.cast(text, pa.float64(), BAD_TIME)
-    if pc.any(pc.greater_equal(pc.abs(numbers), float(EXACT))).as_py():
-        with suppress(pa.ArrowInvalid):
-            return pc.replace_substring_regex(text, r"\.0*$", "").cast(pa.int64())
-    return numbers
-
-
-def _reject_rounded(column: Column, text: pa.ChunkedArray, times: NDArray[np.float64]) -> None:
-    """Reject written times that float64 changes: large whole ones, and different ones that become equal."""
-    if not pc.any(pc.greater(pc.binary_length(text), EXACT_DIGITS)).as_py():
-        return
-    for row in np.flatnonzero(np.abs(times) >= EXACT).tolist():
-        value, time = text[row].as_py(), float(times[row])
-        if Decimal(value) not in (
-            Decimal(time),
-            Decimal(repr(time)),
-        ):  # repr: the digits that name this float
-            raise column.error(row, TOO_LONG, value)
-    spelled = pc.replace_substring_regex(text, r"(\.\d*?)0*$", r"\1")
-    if pc.count_distinct(spelled).as_py() == len(np.unique(times)):
-        return
-    seen: dict[float, Decimal] = {}
-    for row, (value, time) in enumerate(zip(text.to_pylist(), times.tolist(), strict=True)):
-        if seen.setdefault(time, exact := Decimal(value)) != exact:
-            raise column.error(row, f"becomes equal to another time: it {TOO_LONG}", value)
-
-
-def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Parse dates with and without time zones in one column, slowly."""
-    microseconds = np.empty(len(text), dtype=np.int64)
-    for row, value in enumerate(text.to_pylist()):
-        if re.search(r"[.,]\d{6}0*[1-9]", value):  # what datetime would cut off
-            raise column.error(row, TOO_FINE, value)
-        try:
-            date = datetime.fromisoformat(value)
-            date = date if date.tzinfo else date.replace(tzinfo=UTC)
-            microseconds[row] = (date - EPOCH) // timedelta(microseconds=1)
-        except (ValueError, OverflowError):
-            raise column.error(row, BAD_TIME, value) from None
-    return pa.chunked_array([pa.array(microseconds).cast(pa.timestamp("us", "UTC"))])
-
-
-# --- labels and other numbers ------------------------------------------------------------------------
+# --- labels -------------------------------------------------------------------------------------------
 
 
 def validate_labels(column: Column) -> Ints:
     """Validate labels: whole numbers of any type, also written as text, or yes and no."""
     column.reject_missing("label")
-    return _whole(column, _numbers(_without_words(column), BAD_LABEL), BAD_LABEL)
+    return whole_numbers(column, parsed_numbers(_without_words(column), BAD_LABEL), BAD_LABEL)
 
 
 def _without_words(column: Column) -> Column:
@@ -322,38 +195,6 @@ def validate_known_labels(column: Column) -> Ints | None:
         raise column.error(row, "is negative; labels are class numbers such as 0 and 1.", int(labels[row]))
     labels[missing] = UNKNOWN_LABEL
     return labels
-
-
-def is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _numbers(column: Column, problem: str) -> pa.ChunkedArray:
-    """Return the values as numbers or booleans; text is parsed."""
-    values = column.plain()
-    if is_text(values.type):
-        return column.cast(pc.utf8_trim_whitespace(values), pa.float64(), problem)
-    types = pa.types
-    if not (types.is_integer(values.type) or types.is_floating(values.type) or types.is_boolean(values.type)):
-        raise column.type_error("labels and features must be numbers.")
-    return values
-
-
-def _whole(column: Column, values: pa.ChunkedArray, problem: str) -> Ints:
-    """Convert numbers to int64; the first that is not whole is rejected with ``problem``."""
-    if pa.types.is_integer(values.type):
-        too_large = "is larger than a signed 64-bit integer holds; store a smaller number, or ids as text."
-        integers: Ints = column.cast(values, pa.int64(), too_large).to_numpy()
-        return integers
-    numbers: NDArray[np.float64] = values.to_numpy().astype(np.float64)
-    bad = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) >= EXACT)
-    if bad.any():
-        raise column.error(first_true(bad), problem, float(numbers[first_true(bad)]))
-    return numbers.astype(np.int64)
 
 
 # --- features ----------------------------------------------------------------------------------------
@@ -411,7 +252,7 @@ def _feature_error(column: Column, row: int, item: int | None) -> DataError:
 
 
 def _scalar_matrix(columns: Sequence[Column]) -> Features:
-    numbers = [_numbers(column, "is not a number; features must be numbers.") for column in columns]
+    numbers = [parsed_numbers(column, "is not a number; features must be numbers.") for column in columns]
     table = pa.table(numbers, names=[str(i) for i in range(len(numbers))])
     matrix = np.empty((table.num_rows, len(columns)), dtype=np.float32)
     row = 0

@@ -15,13 +15,13 @@ from contig.data.columns import Array, Column, is_text, row_place
 from contig.data.feature_columns import RawFeatures, raw_features
 from contig.data.feature_plan import FeaturePlan
 from contig.data.ids import TextIds
+from contig.data.numbers import is_number
+from contig.data.time_columns import validate_times
 from contig.data.validation import (
     check_lengths,
     feature_matrix,
-    is_number,
     validate_features,
     validate_ids,
-    validate_times,
 )
 from contig.errors import DataError, unknown
 

@@ -14,7 +14,7 @@ import numpy as np
 from contig.data.columns import Array, shortened
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.progress_file import BuildProgress, StreamFacts
-from contig.data.indexing.sources import Sources
+from contig.data.indexing.sources import Sources, sql_text
 from contig.data.validation import FILL, no_events
 from contig.errors import ConfigError, DataError, DiskError
 
@@ -55,7 +55,7 @@ def connected(folder: Path, budget: Budget) -> Iterator[DuckDBPyConnection]:
     try:
         connection = duckdb.connect(str(folder / "work.duckdb"))
         connection.execute(f"SET memory_limit='{max(budget.duckdb_bytes >> 20, 64)}MiB'")
-        connection.execute(f"SET temp_directory='{folder / 'spill'}'")
+        connection.execute(f"SET temp_directory={sql_text(str(folder / 'spill'))}")
         connection.execute(f"SET threads={int(os.environ.get('OMP_NUM_THREADS') or os.cpu_count() or 1)}")
         connection.execute("SET enable_progress_bar=false")
         yield connection

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from contig.data.numbers import EXACT
 from contig.data.read_options import ReadOptions
 from contig.data.readers.opened import Roles
 from contig.data.readers.parquet import open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
-from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID, BAD_TIME, EXACT, TOO_FINE
+from contig.data.time_columns import BAD_TIME, TOO_FINE
+from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID
 from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class Sources:
     @property
     def table(self) -> str:
         """Return the SQL of all rows, with their places: ``file_index`` and ``file_row_number``."""
-        files = ", ".join(_text(str(path)) for path in self.paths)
+        files = ", ".join(sql_text(str(path)) for path in self.paths)
         return f"read_parquet([{files}], file_row_number=true)"
 
     def place(self, file: int, row: int) -> str:
@@ -82,7 +84,7 @@ def find_sources(
     roles = find_roles(opened, reading)
     _reject_encoding(roles, origin)
     names = list(opened.names)
-    table = f"read_parquet([{', '.join(_text(str(path)) for path in paths)}])"
+    table = f"read_parquet([{', '.join(sql_text(str(path)) for path in paths)}])"
     described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
     types = {name: kind for name, kind, *_ in described}
     text = any(types[names[i]] == "VARCHAR" for i in (roles.src, roles.dst))
@@ -185,6 +187,7 @@ def _quoted(name: str) -> str:
     return f'"{escaped}"'
 
 
-def _text(value: str) -> str:
+def sql_text(value: str) -> str:
+    """Return a text as SQL writes it."""
     escaped = value.replace("'", "''")
     return f"'{escaped}'"

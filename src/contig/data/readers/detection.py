@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contig.data.index_folder import is_index_folder
+from contig.data.numbers import is_number
 from contig.data.readers import parquet
 from contig.data.readers.names import plain_name
 from contig.data.readers.registry import READERS
 from contig.data.readers.roles import ALIASES
 from contig.data.readers.text_file import find_delimiter, leading_blanks, read_head
-from contig.data.validation import is_number
 
 AMBIGUOUS = ("csv", "tsv", "txt", "gz")  # extensions of files whose first lines decide
 SAME_FORMAT = {"ndjson": "jsonl"}  # extensions with another name than their format

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from shlex import quote
 
+from contig.data.numbers import is_number
 from contig.data.read_options import ColumnName, ReadOptions
 from contig.data.readers.names import listed, plain_name
 from contig.data.readers.opened import OpenedTable, Roles
-from contig.data.validation import is_number
 from contig.errors import DataError, close_names
 
 NODE_NAMES = {

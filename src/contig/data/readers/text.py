@@ -11,10 +11,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 
 from contig.data.columns import shortened
+from contig.data.numbers import is_number
 from contig.data.read_options import ReadOptions
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
 from contig.data.readers.text_file import TextFile, find_delimiter, leading_blanks, read_head
-from contig.data.validation import is_number, no_events
+from contig.data.validation import no_events
 from contig.errors import DataError
 
 JODIE_COLUMNS = ("user_id", "item_id", "timestamp", "state_label")
