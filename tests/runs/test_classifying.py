@@ -286,7 +286,7 @@ def test_a_heuristic_classifies_without_embeddings(log: pa.Table, tmp_path: Path
     assert found.quality.auc > 0.5
 
 
-@pytest.mark.parametrize("delay", [-1, float("nan"), float("inf"), True, "a week"])
+@pytest.mark.parametrize("delay", [-1, float("nan"), float("inf"), 2.0**62, True, "a week"])
 def test_bad_delays_are_refused(run: contig.Run, delay) -> None:
     with pytest.raises(ConfigError, match="label_delay="):
         run.classify(label_delay=delay, refit=True, show=False)

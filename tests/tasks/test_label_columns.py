@@ -85,6 +85,17 @@ def test_simple_columns_are_those_of_a_loop(delay: float, whole: bool) -> None:
     assert not any("pair" in name and "price" in name for name in found)
 
 
+@pytest.mark.parametrize("delay", [2.5, 4.0])
+def test_delays_are_exact_at_unix_nanoseconds(delay: float) -> None:
+    """Shifted by an epoch, at which float64 is 256 ticks apart, the same labels are known."""
+    events, rows = drawn(5), np.arange(EVENTS)
+    later = replace(events, t=events.t + 1_700_000_000 * 10**9)
+    for columns in (simple_columns, graph_columns):
+        assert np.array_equal(
+            columns(later, rows, delay).values, columns(events, rows, delay).values, equal_nan=True
+        )
+
+
 def share_of(events: LabeledEvents, node: int, without: int, t: float, delay: float) -> float:
     """The share of marked sources among those that met a node before t."""
     met = {events.src[e] for e in range(EVENTS) if events.t[e] < t and events.dst[e] == node} - {without}

@@ -21,8 +21,40 @@ if TYPE_CHECKING:
     from contig.data.events import EventStream
     from contig.data.ids import NodeIds, Side
     from contig.runs.answers import RecommendationList
+    from contig.runs.run import Run
 
 app = typer.Typer()
+
+Node = Annotated[
+    str | None, typer.Option("--node", metavar="ID", show_default=False, help="The id of one node.")
+]
+Nodes = Annotated[
+    str | None,
+    typer.Option(
+        "--nodes",
+        metavar="FILE|IDS",
+        show_default="every node on its side",
+        help="Comma-separated ids, or a file of ids, one per line; needs --out.",
+    ),
+]
+Length = Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="Length of a list.")]
+ExcludeSeen = Annotated[bool, typer.Option("--exclude-seen", help="Leave out what the node has met before.")]
+Candidates = Annotated[
+    str | None,
+    typer.Option(
+        "--candidates",
+        metavar="FILE|IDS",
+        show_default="all destinations so far",
+        help="What may be recommended: comma-separated ids, or a file of ids.",
+    ),
+]
+SideName = Annotated[
+    str, typer.Option("--side", metavar="src|dst", help="dst: recommend sources to destinations.")
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", help="A .parquet, .csv or .arrow file for the lists."),
+]
 
 
 @app.command(
@@ -38,40 +70,14 @@ app = typer.Typer()
 )
 def recommend(
     run: Folder,
-    node: Annotated[
-        str | None, typer.Option("--node", metavar="ID", show_default=False, help="The id of one node.")
-    ] = None,
-    nodes: Annotated[
-        str | None,
-        typer.Option(
-            "--nodes",
-            metavar="FILE|IDS",
-            show_default="every node on its side",
-            help="Comma-separated ids, or a file of ids, one per line; needs --out.",
-        ),
-    ] = None,
+    node: Node = None,
+    nodes: Nodes = None,
     at: At = None,
-    k: Annotated[int, typer.Option("-k", "--k", metavar="K", min=1, help="Length of a list.")] = 10,
-    exclude_seen: Annotated[
-        bool, typer.Option("--exclude-seen", help="Leave out what the node has met before.")
-    ] = False,
-    candidates: Annotated[
-        str | None,
-        typer.Option(
-            "--candidates",
-            metavar="FILE|IDS",
-            show_default="all destinations so far",
-            help="What may be recommended: comma-separated ids, or a file of ids.",
-        ),
-    ] = None,
-    side: Annotated[
-        str,
-        typer.Option("--side", metavar="src|dst", help="dst: recommend sources to destinations."),
-    ] = "src",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", metavar="FILE", help="A .parquet, .csv or .arrow file for the lists."),
-    ] = None,
+    k: Length = 10,
+    exclude_seen: ExcludeSeen = False,
+    candidates: Candidates = None,
+    side: SideName = "src",
+    out: Out = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -93,17 +99,9 @@ def recommend(
         lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
     _note_cold_starts(lists, at, opened.stream.ids, on)
     if out is not None:
-        with outputs.writing(out, counted(len(lists), "list")):
-            outputs.write_table(out, outputs.with_times_of(opened, _list_table(lists), out))
-        if len(lists) > 1:
-            from contig.runs.answers import mean_overlap
-
-            console.notice(f"two lists have {mean_overlap(lists):.2f} of {k} nodes in common on average")
+        _write(opened, lists, k, out)
     elif json:
-        rows = [one._asdict() for one in lists[0]]
-        found = lists[0]
-        about = {"node": found.node, **times_json(opened.stream, at=found.at, last_event=found.last_event)}
-        console.print_json({**about, "cold_start": lists[0].cold_start, "recommendations": rows})
+        _print_json(lists[0], opened.stream)
     elif lists[0]:
         _print_list(lists[0])
         note_time(opened.stream, lists[0].at, lists[0].last_event)
@@ -142,6 +140,21 @@ def _note_cold_starts(lists: list[RecommendationList], at: str | None, ids: Node
 def _suggestion(cold: list[int | str], ids: NodeIds, side: Side) -> str:
     """Ask after an id that may be meant instead of the first unknown one."""
     return next((ids.suggestion(node, side) for node in cold if not ids.has(node)), "")
+
+
+def _write(run: Run, lists: list[RecommendationList], k: int, path: Path) -> None:
+    from contig.runs.answers import mean_overlap
+
+    with outputs.writing(path, counted(len(lists), "list")):
+        outputs.write_table(path, outputs.with_times_of(run, _list_table(lists), path))
+    if len(lists) > 1:
+        console.notice(f"two lists have {mean_overlap(lists):.2f} of {k} nodes in common on average")
+
+
+def _print_json(found: RecommendationList, stream: EventStream) -> None:
+    about = {"node": found.node, **times_json(stream, at=found.at, last_event=found.last_event)}
+    rows = [one._asdict() for one in found]
+    console.print_json({**about, "cold_start": found.cold_start, "recommendations": rows})
 
 
 def _print_list(found: RecommendationList) -> None:

@@ -121,9 +121,7 @@ def reproduce(
     from contig.experiments.lineups import choose_models
     from contig.experiments.recipe_files import packaged_folder
     from contig.reproduction.datasets import available_datasets, parse_names
-    from contig.reproduction.earlier import with_earlier
     from contig.reproduction.items import choose_items
-    from contig.reproduction.output import write_results
     from contig.reproduction.paper import published_models
     from contig.reproduction.scales import FULL, QUICK
 
@@ -146,11 +144,7 @@ def reproduce(
     plan = _plan(names, folder, scale, chosen)
     _print_notices(plan)
     failures = [] if only_done else _run(plan, device, at_once)
-    shown, left_out = with_earlier(plan, names)
-    for line in left_out:
-        console.notice(line)
-    requested = {"claims", *plan.groups}
-    sheets = [sheet for sheet in write_results(shown, failures) if sheet.name in requested]
+    sheets = _write(plan, names, failures)
     if json:
         console.print_json([record for sheet in sheets for record in sheet.records()])
     else:
@@ -198,6 +192,18 @@ def _run(plan: Plan, device: str, at_once: int) -> list[str]:
         console.notice("to see the results so far, repeat the command with --only-done")
         raise
     return [f"{f.job.name} failed: {f.reason} (full log: {f.job.log})" for f in failed]
+
+
+def _write(plan: Plan, names: Sequence[str], failures: Sequence[str]) -> list[Sheet]:
+    """Write all results, those of earlier calls included, and return the sheets of this call."""
+    from contig.reproduction.earlier import with_earlier
+    from contig.reproduction.output import write_results
+
+    shown, left_out = with_earlier(plan, names)
+    for line in left_out:
+        console.notice(line)
+    requested = {"claims", *plan.groups}
+    return [sheet for sheet in write_results(shown, failures) if sheet.name in requested]
 
 
 def _print_tables(sheets: Sequence[Sheet]) -> None:

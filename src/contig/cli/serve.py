@@ -34,6 +34,38 @@ TokenFile = Annotated[
     ),
 ]
 
+LiveFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--folder",
+        metavar="FOLDER",
+        show_default="RUN-live",
+        help="Where events and state are kept; created on the first start.",
+    ),
+]
+Host = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        metavar="ADDRESS",
+        help="Address to listen on; any but a loopback address needs a token.",
+    ),
+]
+Port = Annotated[int, typer.Option("--port", metavar="PORT", min=0, help="0 picks a free one.")]
+LateEvents = Annotated[
+    str,
+    typer.Option(
+        "--late",
+        metavar="reject|accept",
+        help="What to do with events older than the last one of a node.",
+    ),
+]
+OtherSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; see docs/live.md."),
+]
+LogLevel = Annotated[str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")]
+
 
 @app.command(
     cls=Command,
@@ -46,40 +78,13 @@ TokenFile = Annotated[
 )
 def serve(
     run: Folder,
-    folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--folder",
-            metavar="FOLDER",
-            show_default="RUN-live",
-            help="Where events and state are kept; created on the first start.",
-        ),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            metavar="ADDRESS",
-            help="Address to listen on; any but a loopback address needs a token.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="PORT", min=0, help="0 picks a free one.")] = 8000,
+    folder: LiveFolder = None,
+    host: Host = "127.0.0.1",
+    port: Port = 8000,
     token_file: TokenFile = None,
-    late: Annotated[
-        str,
-        typer.Option(
-            "--late",
-            metavar="reject|accept",
-            help="What to do with events older than the last one of a node.",
-        ),
-    ] = "reject",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any other setting; see docs/live.md."),
-    ] = None,
-    log_level: Annotated[
-        str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")
-    ] = "info",
+    late: LateEvents = "reject",
+    settings: OtherSettings = None,
+    log_level: LogLevel = "info",
     device: Device = "auto",
 ) -> None:
     """Answer over HTTP for any node and time while events keep coming.

@@ -23,6 +23,31 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 
+EventsFile = Annotated[
+    str,
+    typer.Argument(metavar="DATA", show_default=False, help="A file of events or the name of a dataset."),
+]
+Grid = Annotated[
+    list[str],
+    typer.Option(
+        "--grid",
+        metavar="KEY=VALUES",
+        show_default=False,
+        help="What to try: KEY=A,B,C or KEY=LOW..HIGH. May be repeated.",
+    ),
+]
+Trials = Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Trials in all.")]
+ModelName = Annotated[
+    str | None, typer.Option("--model", metavar="NAME", show_default="that of train", help="The model.")
+]
+Epochs = Annotated[int | None, typer.Option("--epochs", metavar="N", help="Maximum number of epochs.")]
+Fixed = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="An option that stays the same in all trials."),
+]
+Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to write the study and its runs.")]
+
+
 @app.command(
     cls=Command,
     epilog=console.examples(
@@ -35,33 +60,13 @@ app = typer.Typer()
 @data.reads_events
 def tune(
     ctx: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(metavar="DATA", show_default=False, help="A file of events or the name of a dataset."),
-    ],
-    grid: Annotated[
-        list[str],
-        typer.Option(
-            "--grid",
-            metavar="KEY=VALUES",
-            show_default=False,
-            help="What to try: KEY=A,B,C or KEY=LOW..HIGH. May be repeated.",
-        ),
-    ],
-    trials: Annotated[int, typer.Option("--trials", metavar="N", min=1, help="Trials in all.")] = 20,
-    model: Annotated[
-        str | None, typer.Option("--model", metavar="NAME", show_default="that of train", help="The model.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option("--epochs", metavar="N", help="Maximum number of epochs.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="An option that stays the same in all trials."),
-    ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where to write the study and its runs.")
-    ] = Path("runs/tune"),
+    file: EventsFile,
+    grid: Grid,
+    trials: Trials = 20,
+    model: ModelName = None,
+    epochs: Epochs = None,
+    settings: Fixed = None,
+    out: Out = Path("runs/tune"),
     device: Device = "auto",
     at_once: AtOnce = 1,
     wait: Wait = False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,13 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.data.clock import LATEST
 from contig.data.columns import Array
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import Split, chronological_split
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
-from contig.errors import ConfigError, RunError
+from contig.errors import ConfigError
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.contract import EventBatch
@@ -92,12 +92,11 @@ def classify_new(
     run: Run, events: Any, reading: ReadOptions, *, label_delay: float | None, refit: bool, show: bool | None
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
-    _require_finished(run)
+    run.require_finished("it can classify events")
     columns, place = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
     check_label_values(columns, np.array([0, 1]), place)
-    checked_times(
-        run.arrivals.stream, columns.t, place
-    )  # before a classifier is fitted, which may take minutes
+    # Before a classifier is fitted, which may take minutes.
+    checked_times(run.arrivals.stream, columns.t, place)
     saved = None if refit else load_classifier(run, label_delay)
     if saved is None:
         split = decoder_split(run)
@@ -185,25 +184,19 @@ def _known(rows: Ints, label: Ints) -> Ints:
 
 def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
     """Return the labels that a classifier learns from."""
-    _require_finished(run)
+    run.require_finished("it can classify events")
     stream = run.trained_stream
     if run.split.final and stream.label is not None:
         stream = replace(stream, label=np.maximum(stream.label, 0))  # unknown ones are in no part
     return check_labels(stream, split)
 
 
-def _require_finished(run: Run) -> None:
-    if not (run.folder.is_finished and run.folder.has("serving.pt")):
-        raise RunError(
-            f"{run.path} is still in training; it can classify events when the training is finished. "
-            f"To continue it: contig resume {run.path}"
-        )
-
-
 def _delay(given: float | None) -> float:
     delay = 0.0 if given is None else given
-    if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < math.inf:
-        raise ConfigError(f"label_delay={given!r}: pass a number of at least 0, in the unit of the times.")
+    if isinstance(delay, bool) or not isinstance(delay, int | float) or not 0 <= delay < LATEST:
+        raise ConfigError(
+            f"label_delay={given!r}: pass a number of at least 0 and below 2^62, in the unit of the times."
+        )
     return float(delay)
 
 

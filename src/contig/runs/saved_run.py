@@ -133,11 +133,7 @@ class SavedRun(TrainedModel):
         was trained on. Computing takes time in proportion to the new events; saving, to all that were
         observed since the training, and to the state.
         """
-        if not (self.folder.is_finished and self.folder.has("serving.pt")):
-            raise RunError(
-                f"{self.path} is still in training; it can observe new events when the training is finished. "
-                f"To continue it: contig resume {self.path}"
-            )
+        self.require_finished("it can observe new events")
         for name, value in (("repeated", repeated), ("late", late)):
             if value not in get_args(Policy):
                 raise ConfigError(unknown(f"value for {name}", str(value), get_args(Policy)))
@@ -153,6 +149,14 @@ class SavedRun(TrainedModel):
                 added = self.observe_columns(columns, place, repeated=repeated, late=late)
                 self._save_observed()
         return added
+
+    def require_finished(self, action: str) -> None:
+        """Raise ``RunError`` if the run is still in training; ``action`` is what it could do afterwards."""
+        if not (self.folder.is_finished and self.folder.has("serving.pt")):
+            raise RunError(
+                f"{self.path} is still in training; {action} when the training is finished. "
+                f"To continue it: contig resume {self.path}"
+            )
 
     @property
     def served_version(self) -> str | None:

@@ -7,6 +7,7 @@ that no column changes by a single bit when events or labels at or after its tim
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -163,9 +164,10 @@ class _Clock(NamedTuple):
 
     @classmethod
     def of(cls, t: Array, delay: float) -> _Clock:
-        exact = int(delay) if t.dtype.kind == "i" and float(delay).is_integer() else delay
+        # Between integer times part of a tick makes no difference, and float64 could not add it exactly.
+        exact = math.floor(delay) if t.dtype.kind == "i" else delay
         times, rank = np.unique(t, return_inverse=True)
-        known = rank if delay == 0 else np.searchsorted(times + exact, t, side="left")
+        known = rank if exact == 0 else np.searchsorted(times + exact, t, side="left")
         return cls(times, rank, known, exact)
 
 

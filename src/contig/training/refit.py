@@ -8,7 +8,7 @@ from typing import Any, Literal, Unpack
 
 from contig.data.cuts import DEFAULT_SPLIT
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
-from contig.errors import ConfigError, RunError
+from contig.errors import ConfigError
 from contig.kernels.devices import pick_device
 from contig.options import check_flag
 from contig.runs.config import RunConfig
@@ -20,6 +20,7 @@ from contig.training.fit import start
 
 EVERYTHING: Literal["everything"] = "everything"
 RENEWED_EPOCHS = 1  # over old and new events, where training continues from weights that know the old ones
+CHOOSE = "Choose another folder."
 
 
 def refit(
@@ -52,16 +53,8 @@ def refit(
         raise ConfigError("refit: specify out (--out) or in_place (--in-place), not both.")
     check_flag("in_place", in_place)
     opened = run if isinstance(run, Run) else Run.open(run, device)
-    if not (opened.folder.is_finished and opened.folder.has("serving.pt")):
-        raise RunError(
-            f"{opened.path} is still in training; refit it when the training is finished. "
-            f"To continue it: contig resume {opened.path}"
-        )
-    folder = RunFolder(out if out is not None else _free_folder(opened.path))
-    if not in_place:
-        if folder.path.resolve() == opened.path.resolve():
-            raise ConfigError(f"{folder.path} is the run itself; to replace it, use in_place (--in-place).")
-        folder.must_be_free(cure="Choose another folder.")
+    opened.require_finished("refit it")
+    folder = None if in_place else _target(opened, out)
     weights, passes = None, opened.metrics.best_epoch
     if not (isinstance(on, str) and on == EVERYTHING):
         _observe(opened := Run.open(opened.path, device), on, reading_options(reading).updated(**options))
@@ -74,7 +67,7 @@ def refit(
         features = opened.features
         return start(target, stream, config, on_device, show=show, features=features, weights=weights)
 
-    if in_place:
+    if folder is None:
         with replaced(opened.folder) as draft:
             opened.check_version()
             notices = train(draft).notices
@@ -82,8 +75,17 @@ def refit(
         new.notices = notices
         return new
     with folder.locked():
-        folder.must_be_free(cure="Choose another folder.")
+        folder.must_be_free(cure=CHOOSE)
         return train(folder)
+
+
+def _target(run: Run, out: str | Path | None) -> RunFolder:
+    """Return the folder of the new run, which must be free."""
+    folder = RunFolder(out if out is not None else _free_folder(run.path))
+    if folder.path.resolve() == run.path.resolve():
+        raise ConfigError(f"{folder.path} is the run itself; to replace it, use in_place (--in-place).")
+    folder.must_be_free(cure=CHOOSE)
+    return folder
 
 
 def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
