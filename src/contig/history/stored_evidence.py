@@ -69,9 +69,17 @@ def _build(folder: Path, parts: dict[str, tuple[Parts, tuple[float, ...]]], time
         if not (folder / HEAD).is_file():  # else another process was faster
             shutil.rmtree(folder, ignore_errors=True)
             work.chmod(0o755)
-            work.rename(folder)
+            _rename(work, folder)
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _rename(work: Path, folder: Path) -> None:
+    try:
+        work.rename(folder)
+    except OSError:  # another process may have been faster by a moment
+        if not (folder / HEAD).is_file():
+            raise
 
 
 class _Files:

@@ -1,8 +1,9 @@
 """Node state divided among ranks: each holds the rows of its own nodes, and fetches the others it reads.
 
 Node ``v`` belongs to rank ``v % ranks``. Models use the state as usual: where ``state["h"][nodes]`` needs
-rows of other ranks, their owners are asked in one exchange, which all ranks take part in. What was fetched is
-kept until something is written. Every rank observes the whole batch and writes the rows that are its own.
+rows of other ranks, they are requested from their owners in one exchange, which all ranks take part in. What
+was fetched is kept until something is written. Every rank observes the whole batch and writes the rows that
+are its own.
 
 Ranks may need different numbers of exchanges to read their parts of a batch. One that has finished answers
 the others (``finish``) until all of them have.
@@ -184,13 +185,13 @@ class ShardedState(NodeState):
         """Request the rows of nodes and answer what others request; None where all ranks have finished."""
         here = self._ranks
         counts = torch.bincount(nodes % here.size, minlength=here.size)
-        told = torch.stack([counts.cpu(), torch.full((here.size,), int(finished))], dim=1)
-        wanted, done = here.swap(told, [1] * here.size, [1] * here.size).unbind(1)
+        header = torch.stack([counts.cpu(), torch.full((here.size,), int(finished))], dim=1)
+        wanted, done = here.swap(header, [1] * here.size, [1] * here.size).unbind(1)
         if bool(done.all()):
             return None
         sent, received = counts.tolist(), wanted.tolist()
-        asked = here.swap(nodes, sent, received)
-        return here.swap(self._packed(asked // here.size), received, sent)
+        requested = here.swap(nodes, sent, received)
+        return here.swap(self._packed(requested // here.size), received, sent)
 
     def _packed(self, at: Tensor) -> Tensor:
         """Return the rows of all names at some places as bytes, ``[n, bytes]``."""

@@ -147,8 +147,8 @@ class Session:
         """Return the sum of the ranks' losses, and agree on stopping and saving in the same exchange."""
         if self._ranks.alone:
             return loss
-        wishes = [float(self.stop is not None and self.stop.received), float(self._save_due)]
-        total, stop, save = self._ranks.total(torch.cat([loss.reshape(1), loss.new_tensor(wishes)])).unbind()
+        flags = [float(self.stop is not None and self.stop.received), float(self._save_due)]
+        total, stop, save = self._ranks.total(torch.cat([loss.reshape(1), loss.new_tensor(flags)])).unbind()
         self._save_agreed = bool(save > 0)
         if self.stop is not None:
             self.stop.requested = bool(stop > 0)
