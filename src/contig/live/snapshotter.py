@@ -22,7 +22,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds after a failure; it doubles w
 
 
 class Snapshotter:
-    """Saves the state every so many events or seconds, and drops what the log no longer needs.
+    """Saves the state after a number of events or seconds, and drops what the log no longer needs.
 
     ``batches`` is the number of batches of the log that were applied; the engine sets it while it holds the
     graph's lock for writing. Intervals are measured by a clock that no one can set back.

@@ -43,7 +43,7 @@ class EvaluationPeriod:
     late: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # that no state observes
 
     def between(self, trained: int) -> NDArray[np.int64]:
-        """Return the events after the validation and before the test, of a run trained on so many events."""
+        """Return the events between validation and test, for a run trained on ``trained`` events."""
         val = self.data.split.val
         events = np.arange(val[-1] + 1 if len(val) else trained, self.data.split.test[0])
         return np.setdiff1d(events, self.late)

@@ -52,8 +52,8 @@ class Ranker:
     ) -> NDArray[np.float32]:
         """Return the rank ``[events]`` of each true destination, from 1; NaN where a score is not finite.
 
-        It is ranked among all other destinations, or the ``sampled`` ones ``[events, count]``, where -1 is
-        nobody.
+        It is ranked among all other destinations, or the ``sampled`` ones ``[events, count]``, which may be
+        filled up with -1.
         """
         if sampled is None:
             return self._walker.read_all(events, progress)
