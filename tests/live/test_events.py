@@ -51,6 +51,7 @@ def test_numbers_become_text_where_the_ids_of_the_run_are_text() -> None:
         (Events([1], [2], [2.5]), "not a whole number"),
         (Events([1], [2], [float("nan")]), "not a time"),
         (Events([1], [2], [2**62]), "is the unit right"),
+        (Events([1], [2], [-(2**63)]), "is the unit right"),
         (Events([1, 2], [2], [3]), "differ in length"),
         (Events([], [], []), "no events"),
         (Events([1] * 11, [2] * 11, [3] * 11), "too many for one batch"),

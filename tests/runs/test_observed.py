@@ -221,3 +221,7 @@ def test_times_that_would_overflow_are_refused() -> None:
         DataError, match=r"t=4611686018427387904: times from .* may overflow; is the unit right"
     ):
         GrowingStream(Arrivals(known), History.from_stream(known)).check(columns, place)
+    new = EventStream.from_arrays([0, 1], [2, 3], [-(2**63), 7])  # its absolute value is negative
+    columns, place = read_pairs(new, None, with_features=True)
+    with pytest.raises(DataError, match=r"t=-9223372036854775808: times from .* may overflow"):
+        GrowingStream(Arrivals(known), History.from_stream(known)).check(columns, place, late="accept")

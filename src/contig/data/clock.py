@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contig.data.columns import Array
 from contig.errors import DataError
@@ -21,6 +22,11 @@ TICKS: dict[Clock, float] = {"seconds": 1.0, "milliseconds": 1e3, "microseconds"
 LATEST = 2**62  # as int64, differences between times below it do not overflow
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NANO = 1_000_000_000
+
+
+def out_of_range(t: Array) -> NDArray[np.bool_]:
+    """Return which times could overflow when they are subtracted; also those that are not numbers."""
+    return ~((t > -LATEST) & (t < LATEST))  # the absolute value of the smallest integer is negative
 
 
 @dataclass(frozen=True)

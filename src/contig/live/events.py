@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from contig.data.clock import LATEST, TimeSpan
+from contig.data.clock import LATEST, TimeSpan, out_of_range
 from contig.data.columns import Array, Column, is_text, row_place
 from contig.data.feature_columns import RawFeatures, raw_features
 from contig.data.feature_plan import FeaturePlan
@@ -175,7 +175,7 @@ def _times(column: Column, time: TimeSpan) -> Array:
         return t.astype(np.float64)
     for bad, problem in (
         (np.floor(t) != t, "is not a whole number, as the times of this run are."),
-        (np.abs(t) >= LATEST, f"is not below {LATEST:,}; is the unit right?"),
+        (out_of_range(t), f"is not below {LATEST:,}; is the unit right?"),
     ):
         if bad.any():
             row = int(np.argmax(bad))

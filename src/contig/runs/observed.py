@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from contig.data.clock import LATEST
+from contig.data.clock import LATEST, out_of_range
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
 from contig.data.growing import GrowingArray, GrowingIds
@@ -130,7 +130,7 @@ def checked_times(stream: EventStream, t: Array, place: Place, *, late: Policy |
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
         raise DataError(f"{place(row)}: t={t[row]} is not a whole number, as the times of this run are.")
-    if stream.t.dtype.kind == "i" and (far := np.abs(t) >= LATEST).any():
+    if stream.t.dtype.kind == "i" and (far := out_of_range(t)).any():
         row = int(np.argmax(far))
         raise DataError(
             f"{place(row)}: t={t[row]}: times from {LATEST:,} on may overflow; is the unit right?"

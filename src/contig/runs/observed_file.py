@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contig.data.clock import LATEST
+from contig.data.clock import out_of_range
 from contig.data.columns import Array
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds
@@ -121,7 +121,7 @@ def _event_problems(columns: dict[str, Array], saved: dict[str, Any], trained: E
         side = np.concatenate([trained.ids.is_dst, np.array(saved["is_dst"], dtype=bool)])
         if side[columns["src"]].any() or not side[columns["dst"]].all():
             yield "sources and destinations are mixed up"
-    too_far = t.dtype.kind == "i" and bool((np.abs(t) >= LATEST).any())
+    too_far = t.dtype.kind == "i" and bool(out_of_range(t).any())
     if too_far or not np.isfinite(t).all() or not _in_order(trained.t[-1:], t, saved.get("late")):
         yield "t decreases, begins before the end of the training's events, or is out of range"
     if "features" in columns and not np.isfinite(columns["features"]).all():

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import LATEST, TimeLike, parse_time
+from contig.data.clock import LATEST, TimeLike, out_of_range, parse_time
 from contig.data.columns import Array
 from contig.errors import ConfigError, DataError
 
@@ -74,7 +74,7 @@ def _numbers(times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, name
 def score_times(t: Array, stream_times: Array, place: Callable[[int], str]) -> Array:
     """Check times that pairs are scored at; they become integers if the stream's are and all are whole."""
     first = stream_times[0]
-    bad = ~((np.abs(t) < LATEST) & (t >= first))
+    bad = out_of_range(t) | (t < first)
     if bad.any():
         row = int(np.argmax(bad))
         problem = f"is before the first event, at {first:,}" if t[row] < first else "is not a finite time"
