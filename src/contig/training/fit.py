@@ -78,7 +78,6 @@ def fit(
     here = ranks()
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
-    name = model_class(config.model).name
     chosen = pick_device(device)
     if out is not None and restarted():
         data, reading = _read(data, reading), ReadOptions()
@@ -88,8 +87,7 @@ def fit(
         if found is not None and not overwrite:
             raise RunError(found)
     watchers = _watchers(here, track, callbacks)
-    target = tempfile.mkdtemp(prefix=f"contig-{name}-") if out is None else out
-    folder = RunFolder(target if here.first else here.temporary_folder())
+    folder = _folder(here, out, model_class(config.model).name)
     if not overwrite:
         folder.must_be_free()
     with folder.locked():
@@ -97,6 +95,13 @@ def fit(
             folder.must_be_free()
         stream = _read(data, reading)
         return start(folder, stream, config, chosen, show=show, watchers=watchers, layout=layout)
+
+
+def _folder(here: Ranks, out: str | Path | None, name: str) -> RunFolder:
+    """Return where a new run is saved; only the first rank keeps what it writes."""
+    if not here.first:
+        return RunFolder(here.temporary_folder())
+    return RunFolder(tempfile.mkdtemp(prefix=f"contig-{name}-") if out is None else out)
 
 
 def _checkpoint_of(folder: RunFolder, stream: EventStream, config: RunConfig) -> str | None:

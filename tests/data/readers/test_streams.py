@@ -36,7 +36,8 @@ names = st.text(st.sampled_from("ab,\"'é#-_ 中7"), max_size=4).map(
 )  # no blank at an end
 words = names.map(lambda name: name.replace(" ", "."))
 whole_times = st.integers(-(2**60), 2**60)
-real_times = st.floats(allow_nan=False, allow_infinity=False)
+# Without those that text writes as long whole numbers, such as 9007199254740992.0: they are read as integers.
+real_times = st.floats(allow_nan=False, allow_infinity=False).filter(lambda t: not 2**53 <= abs(t) < 1e16)
 
 
 @st.composite
