@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
+from support.commands import Answer
 
 from contig.cli import serve as command
 from contig.errors import ConfigError
+from contig.runs.run import Run
 from contig.serve import packages
 
 
@@ -30,3 +35,13 @@ def test_the_level_of_the_log_is_checked() -> None:
     assert command._level("warning") == 30
     with pytest.raises(ConfigError, match="--log-level"):
         command._level("loud")
+
+
+def test_a_second_service_of_one_folder_is_refused(text_id_run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    from contig.live import Engine
+
+    with Engine.open(tmp_path / "live", text_id_run.path, device="cpu") as first:
+        answer = Answer("serve", text_id_run.path, "--folder", tmp_path / "live", "--port", 0)
+        assert f"is in use by process {os.getpid()}" in " ".join(answer.refusal.split())
+        assert first.status().live_events == 0

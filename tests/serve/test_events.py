@@ -53,6 +53,21 @@ def test_all_formats_are_the_same_events(kind: str, http: TestClient, engine: En
     assert sorted(known) == sorted(tuple(event.values()) for event in EVENTS)
 
 
+def test_a_full_disk_is_507_and_nothing_is_stored(http: TestClient, engine: Engine) -> None:
+    http.post("/events", json=EVENTS)
+    before, best = http.get("/nodes/n3/events").json(), engine.recommend("n3", at=99)
+    pages = engine._log._run("PRAGMA page_count").fetchone()[0]
+    engine._log._run(f"PRAGMA max_page_count = {pages}")
+    more = [{"src": f"n{n % 9}", "dst": "x" * 900 + str(n), "t": 93.0 + n} for n in range(40)]
+    refused = http.post("/events", json=more, headers={"Idempotency-Key": "one"})
+    assert (refused.status_code, refused.json()["status"]) == (507, 507)
+    assert http.get("/nodes/n3/events").json() == before
+    assert engine.recommend("n3", at=99) == best
+    engine._log._run("PRAGMA max_page_count = 1000000")
+    answer = http.post("/events", json=more, headers={"Idempotency-Key": "one"}).json()
+    assert (answer["accepted"], answer["repeated"]) == (40, False)
+
+
 def test_late_events_are_listed_and_the_others_taken_in(http: TestClient) -> None:
     late = {"src": "n3", "dst": "n12", "t": 1.0}
     answer = http.post("/events", json=[EVENTS[0], late, EVENTS[1]]).json()
