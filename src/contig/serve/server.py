@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,9 @@ from contig.serve.settings import ServeSettings, check_address
 log = logging.getLogger("contig.serve")
 
 BACKLOG = 256  # connections that wait to be accepted
+# Seconds after which a busy thread of Python lets another one run. With the usual 5 ms, an answer waits that
+# long for a thread that takes in events, several times on its way.
+TURN = 0.0005
 
 
 def serve(
@@ -36,6 +40,7 @@ def serve(
     with (
         _prepared(engine, settings or ServeSettings(), token, on_start) as (server, listener),
         _quiet_signals(),
+        _short_turns(),
     ):
         server.run(sockets=[listener])
 
@@ -84,6 +89,16 @@ def _quiet_signals() -> Iterator[None]:
     finally:
         for which, handler in before.items():
             signal.signal(which, handler)
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def address(host: str, port: int) -> str:
