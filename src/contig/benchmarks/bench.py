@@ -35,6 +35,7 @@ class Settings:
     copied: int = option(2**28, "bytes copied to measure the memory bandwidth", low=1)
     events: int = option(10_000_000, "events to index; a tenth of them is read from files", low=10)
     served: int = option(30_000, "events sent to a service, and again while it is queried", low=100)
+    hour: int = option(3_600_000, "events that live-hour sends: an hour of 1,000 per second", low=1)
     queries: int = option(120_000, "lookups in a timed call, at least", low=1)
     recipe: str = option("departures", "recipe whose variants the measurement departures times")
     runs: tuple[str, ...] = option((), "trained runs that the measurement ranking-times ranks with")
@@ -50,6 +51,7 @@ QUICK: dict[str, Any] = {
         "events": 3000,
         "queries": 600,
         "served": 300,
+        "hour": 12_000,
     },
 }
 QUICK_DATA = "synthetic:2000"

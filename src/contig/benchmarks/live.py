@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import tempfile
 import threading
 import time
@@ -37,7 +36,6 @@ BATCH = 100  # events per call
 ARRIVING = 1000  # events per second while queries are timed
 READ_SECONDS = 10.0
 NODES = (10_000, 100_000, 1_000_000)
-MEMORY_CALLS = 10  # times the events of the service's measurement
 NARROW = 32  # width of states where there are many nodes: what is compared is the time
 WARM_UP = 5  # calls
 
@@ -45,11 +43,10 @@ WARM_UP = 5  # calls
 def measure_live(bench: Bench) -> Iterator[Measurement]:
     """Time durable events, queries under load, and events among more and more nodes."""
     model = bench.session(MODEL).model.eval()
-    with _served(model, bench.stream, bench.settings.batch_size, observed=True) as engine:
+    with served(model, bench.stream, bench.settings.batch_size, observed=True) as engine:
         client = Client(engine, bench.stream)
         yield _durable(bench, client)
         yield from _queries(bench, client)
-        yield _memory(bench, client)
     yield from _many_nodes(bench)
 
 
@@ -96,7 +93,7 @@ class Client:
 
 
 @contextmanager
-def _served(model: Model, stream: EventStream, batch_size: int, *, observed: bool) -> Iterator[Engine]:
+def served(model: Model, stream: EventStream, batch_size: int, *, observed: bool) -> Iterator[Engine]:
     """Serve a model after a stream from a temporary folder, without snapshots.
 
     Unless the stream is ``observed``, the states are blank, which changes no time.
@@ -132,19 +129,7 @@ def _durable(bench: Bench, client: Client) -> Measurement:
     return Measurement.alone("live", what, figures, note=note)
 
 
-def _memory(bench: Bench, client: Client) -> Measurement:
-    """Take in many events, and compare the growth of the process with that of the data it holds."""
-    graph, calls = client.engine._graph, MEMORY_CALLS * bench.settings.served // BATCH
-    resident, arrays = _resident(), _array_bytes(graph)
-    client.send_calls(calls)
-    events = calls * BATCH
-    grown, needed = (_resident() - resident) / events, (_array_bytes(graph) - arrays) / events
-    what = f"memory of an event, over {events:,} events, {MODEL}"
-    note = f"arrays of the history, the evidence and the states with their spare room: {needed:,.0f}"
-    return Measurement.alone("live", what, [grown], unit="bytes/event", note=note)
-
-
-def _array_bytes(graph: LiveGraph) -> int:
+def array_bytes(graph: LiveGraph) -> int:
     """Return the size of everything that grows with the events."""
     history = graph.history
     tensors = [*history.events.columns.values(), *graph.state.rows.values()]
@@ -186,13 +171,13 @@ def _many_nodes(bench: Bench) -> Iterator[Measurement]:
         stream = _uniform(nodes)
         config = run_config(MODEL, bench.settings, dim=narrow, time_dim=narrow)
         model = build_model(config, stream).eval()
-        with _served(model, stream, bench.settings.batch_size, observed=False) as engine:
+        with served(model, stream, bench.settings.batch_size, observed=False) as engine:
             client = Client(engine, stream)
             client.send_calls(WARM_UP)
             calls = max(1, bench.settings.batch_size // BATCH)  # until the states observe a batch
             repeats = range(20 * bench.settings.repeats)
             figures = [_seconds(partial(client.send_calls, calls)) / calls / BATCH for _ in repeats]
-            held = _array_bytes(engine._graph)
+            held = array_bytes(engine._graph)
         note = f"a random read of its {held / 2**20:,.0f} MB: {1e9 * random_read(held):.0f} ns"
         what = f"take in an event durably among {stream.num_nodes:,} nodes"
         yield Measurement.alone("live", what, figures, note=note)
@@ -203,12 +188,6 @@ def _uniform(nodes: int) -> EventStream:
     rng = np.random.default_rng(1)
     src, dst = (rng.integers(0, nodes, 2 * nodes) for _ in range(2))
     return EventStream(src=src, dst=dst, t=np.arange(2 * nodes), ids=NodeIds(np.arange(nodes)))
-
-
-def _resident() -> int:
-    """Return the memory of this process in bytes; 0 where the system does not report it."""
-    path = Path("/proc/self/statm")
-    return int(path.read_text().split()[1]) * mmap.PAGESIZE if path.exists() else 0
 
 
 def _seconds(work: Callable[[], object]) -> float:

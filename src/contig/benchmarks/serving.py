@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contig.benchmarks.bench import Bench
 from contig.benchmarks.environment import MissingPackage
@@ -44,7 +45,8 @@ def measure_serve(bench: Bench) -> Iterator[Measurement]:
         with _service(run) as url:
             waiting = batches(stream[trained:], BATCH)
             yield _throughput(url, waiting, sent)
-            yield from _latencies(url, stream[: trained + sent], waiting, sent)
+            _introduce_destinations(url, stream, trained)
+            yield from _latencies(url, stream, stream.src[:trained], waiting, sent)
 
 
 def _train(stream: EventStream, bench: Bench, folder: Path) -> Path:
@@ -91,13 +93,27 @@ def _throughput(url: str, waiting: Iterator[Batch], events: int) -> Measurement:
     )
 
 
-def _latencies(url: str, stream: EventStream, waiting: Iterator[Batch], events: int) -> Iterator[Measurement]:
+def _introduce_destinations(url: str, stream: EventStream, trained: int) -> None:
+    """Send an event of each destination that training has not seen, so that queries rank all of them."""
+    from contig.serve.client import Client
+
+    labels = stream.ids.labels
+    new = labels[np.setdiff1d(stream.dst, stream.dst[:trained])].tolist()
+    with Client(url) as client:
+        t = client.status()["last_time"]
+        if new:
+            client.observe([{"src": labels[stream.src[0]].item(), "dst": dst, "t": t} for dst in new])
+
+
+def _latencies(
+    url: str, stream: EventStream, sources: NDArray[np.int64], waiting: Iterator[Batch], events: int
+) -> Iterator[Measurement]:
     """Query the service while events arrive at a steady rate."""
     from contig.serve.client import Client
 
     rng = np.random.default_rng(0)
     labels = stream.ids.labels
-    nodes = labels[rng.choice(stream.src, 1000)].tolist()
+    nodes = labels[rng.choice(sources, 1000)].tolist()
     duration = min(LONGEST, events / 2 / RATE)
     with Client(url) as client:
         queries: dict[str, Callable[[int], object]] = {

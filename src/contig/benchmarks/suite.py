@@ -13,6 +13,7 @@ from contig.benchmarks.environment import MissingPackage
 from contig.benchmarks.evidence import measure_evidence, measure_pair_ranking, measure_pair_step
 from contig.benchmarks.index import measure_append, measure_index
 from contig.benchmarks.live import measure_live
+from contig.benchmarks.live_hour import measure_live_hour
 from contig.benchmarks.lookup import measure_lookup, measure_lookup_loop
 from contig.benchmarks.measurement import Measurement
 from contig.benchmarks.memory import measure_memory
@@ -56,6 +57,7 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Measurement]]] = {
     "lookup-loop": measure_lookup_loop,
     "ode": measure_ode,
     "live": measure_live,
+    "live-hour": measure_live_hour,
     "serve": measure_serve,
     "bulk": measure_bulk,
     "startup": measure_startup,

@@ -27,7 +27,7 @@ DEFAULT_DATA = "wikipedia"
 MEASUREMENTS = (
     "contig-step, tgn-step, contig-plain, tgn-plain, epoch, host, scoring, ranking, ranking-times, "
     "departures, scopes, pair-step, pair-ranking, evidence, read, index, append, lookup, lookup-loop, ode, "
-    "live, serve, bulk, startup, memory, roofline"
+    "live, live-hour, serve, bulk, startup, memory, roofline"
 )
 
 DataArgument = Annotated[
