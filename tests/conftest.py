@@ -38,6 +38,14 @@ def installed_plugins() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Files need not survive a power failure here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: None)
+        yield
+
+
 @cache
 def _load(path: Path) -> EventStream:
     from contig.data.readers import read_events

@@ -122,7 +122,7 @@ def short_collegemsg(offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands, and programs that train, find the first events of collegemsg."""
     folder = offline / "data"
     folder.mkdir()
-    pq.write_table(load_dataset("collegemsg")[:3000].to_arrow(), folder / "collegemsg.parquet")
+    pq.write_table(load_dataset("collegemsg")[:1500].to_arrow(), folder / "collegemsg.parquet")
     monkeypatch.setenv("CONTIG_DATA", str(folder))
 
 

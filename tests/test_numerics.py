@@ -8,7 +8,6 @@ average precision of this few events by up to 2e-3.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -27,14 +26,6 @@ RENEW = (
 )
 
 
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     """Return a line for each number outside of its tolerance."""
     return [
@@ -44,6 +35,7 @@ def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
     ]
 
 
+@pytest.mark.usefixtures("fast_training")
 @pytest.mark.parametrize("case", CASES)
 def test_the_numbers_are_those_of_the_version(case: str) -> None:
     assert case in GOLDEN["cases"], f"{case} is new. Add it to tests/{FILE.name} with: {COMMAND}"

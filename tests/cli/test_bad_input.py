@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.commands import SET, Answer
+from support.labels import quick_classifiers
 from support.trained import fast_training
-
-from contig.tasks import label_decoding, label_trees
 
 EVENTS = 240
 HEADER = "user,item,t,label,price\n"
@@ -64,8 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (base / "not.parquet.gz").write_bytes(b"\x1f\x8b\x08")
     (base / "file").write_text("not a folder")
     with pytest.MonkeyPatch.context() as patch, fast_training():
-        patch.setattr(label_trees, "ROUNDS", 5)
-        patch.setattr(label_decoding, "VALIDATIONS", 1)
+        quick_classifiers(patch)
         trained = [base / "log.csv", "--features", "price", "--out", base / "run", "--epochs", 1]
         assert Answer("train", *trained, "--no-heuristics", *SET).code == 0
         assert Answer("classify", base / "run").code == 0

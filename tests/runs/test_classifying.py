@@ -12,6 +12,7 @@ import pyarrow.csv
 import pytest
 from sklearn.metrics import roc_auc_score
 from support.commands import Answer
+from support.labels import quick_classifiers
 from support.trained import TINY, fast_training
 
 import contig
@@ -19,7 +20,6 @@ from contig.data.shop import FEATURES, shop_table
 from contig.errors import ConfigError, DataError, RunError
 from contig.runs.classifying import FILE, load_classifier
 from contig.runs.folder import RunFolder
-from contig.tasks import label_decoding, label_trees
 from contig.tasks.label_classifier import MARGIN, LabelClassifier
 
 COLUMNS = {"src": "user", "dst": "item", "t": "time", "label": "fraud"}
@@ -32,8 +32,7 @@ SETTINGS = {**TINY, "epochs": 1, "batch_size": 200, "show": False}
 def quick():
     """Few trees and short training of decoders: what is tested here does not depend on their quality."""
     with pytest.MonkeyPatch.context() as patch, fast_training():
-        patch.setattr(label_trees, "ROUNDS", 20)
-        patch.setattr(label_decoding, "VALIDATIONS", 3)
+        quick_classifiers(patch)
         yield
 
 

@@ -14,8 +14,9 @@ from support.problems import random_stream
 
 def quick_classifiers(patch: pytest.MonkeyPatch) -> None:
     """Grow few trees and train decoders shortly, where nothing depends on their quality."""
-    patch.setattr(label_trees, "ROUNDS", 20)
-    patch.setattr(label_decoding, "VALIDATIONS", 3)
+    patch.setattr(label_trees, "ROUNDS", 5)
+    patch.setattr(label_decoding, "VALIDATIONS", 2)
+    patch.setattr(label_decoding, "STEPS", 20)
 
 
 @pytest.fixture(autouse=True)
