@@ -139,9 +139,20 @@ def text_id_run(trained: Callable[..., Run]) -> Run:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start the longest tests first, so that no worker is left alone with one at the end."""
-    longest = ("test_commands_run", "test_programs_run", "test_ranks.py")
-    items.sort(key=lambda item: not any(name in item.nodeid for name in longest))  # otherwise in order
+    """Order the tests for workers that share them, of which the second of two begins in the middle.
+
+    It begins with the tests of all loops, and compiles them while the first runs tests that need none. The
+    longest tests follow there, so that no worker is left alone with one at the end.
+    """
+    early = (("tests/data/", "tests/plots/"), ("test_commands_run", "test_programs_run", "test_ranks.py"))
+
+    def place(item: pytest.Item) -> int:
+        return next((n for n, names in enumerate(early) if any(name in item.nodeid for name in names)), 2)
+
+    compiling = [item for item in items if "tests/kernels/" in item.nodeid]
+    others = sorted((item for item in items if "tests/kernels/" not in item.nodeid), key=place)
+    half = len(items) // 2
+    items[:] = others[:half] + compiling + others[half:]
 
 
 def pytest_collection_finish() -> None:

@@ -132,7 +132,7 @@ def test_a_path_through_a_long_silence_is_smooth(model: str, tmp_path: Path) -> 
     stream, begin = silence_stream()
     sizes = {"dim": 16, "lr": 0.01, "batch_size": 30} | ({} if model == "jodie" else {"time_dim": 16})
     with fast_training():
-        run = fit(stream, model, out=tmp_path / "run", epochs=3, show=False, device="cpu", **sizes)
+        run = fit(stream, model, out=tmp_path / "run", epochs=1, show=False, device="cpu", **sizes)
     drawn = np.linspace(begin + DAY, begin + 14 * DAY, 300)
     for node in (1, 14):  # a source and a destination
         path = run.trajectory(node, drawn).embeddings
