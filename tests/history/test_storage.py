@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 import torch
 from support.histories import assert_same, entries, every_query, grown_history, stream_of
 
-from contig.errors import DataError
+from contig.errors import DataError, DiskError
 from contig.history import History
 
 
@@ -85,12 +87,12 @@ def test_a_failed_save_leaves_the_old_history_and_nothing_else(
     def full_disk(path: Path, array: Any) -> None:
         if len(written) == 4:
             path.write_bytes(b"half")
-            raise OSError("no space left on device")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         written.append(path)
         save(path, array)
 
     monkeypatch.setattr(np, "save", full_disk)
-    with pytest.raises(OSError, match="no space left"):
+    with pytest.raises(DiskError, match=r"No space left.*free some space"):
         grown_history().save(tmp_path)
     assert len(written) == 4
     assert contents(tmp_path) == files

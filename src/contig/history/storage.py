@@ -19,7 +19,7 @@ from torch import Tensor
 
 from contig.data.columns import Array
 from contig.errors import DataError
-from contig.files import sha256, write_json
+from contig.files import disk_errors, sha256, write_json
 
 HEAD = "history.json"
 _FILE = re.compile(r"[a-z_.]+\.[0-9a-f]{8}\.npy")  # array name, edition: a plain name that only we give
@@ -27,6 +27,11 @@ _FILE = re.compile(r"[a-z_.]+\.[0-9a-f]{8}\.npy")  # array name, edition: a plai
 
 def save_arrays(folder: Path, arrays: Mapping[str, Tensor]) -> None:
     """Write arrays to a folder and remove those that it held before."""
+    with disk_errors(folder):
+        _save(folder, arrays)
+
+
+def _save(folder: Path, arrays: Mapping[str, Tensor]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     outdated = _files_to_replace(folder)
     edition = secrets.token_hex(4)

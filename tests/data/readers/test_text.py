@@ -157,6 +157,13 @@ def test_long_lines_are_read(columns: int, digits: int, tmp_path: Path) -> None:
     assert np.allclose(stream.edge_features, 1 / 9)
 
 
+def test_a_field_without_its_closing_quote_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "open.csv"
+    path.write_text('src,dst,t\n"ann,x,1\n' + "bob,x,2\n" * 20_000)
+    with pytest.raises(DataError, match=r"field larger than field limit .*check its quotes"):
+        read_events(path)
+
+
 def test_events_after_long_comments_are_found(tmp_path: Path) -> None:
     path = tmp_path / "commented.txt"
     path.write_text("# why\n" * 50_000 + "1 2 3\n2 3 4\n")

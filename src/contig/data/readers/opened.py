@@ -90,4 +90,6 @@ def read_errors(origin: object, advice: str) -> Iterator[None]:
         yield
     except READ_ERRORS as error:
         reason = (str(error) or type(error).__name__).splitlines()[0][:300]
+        if isinstance(error, csv.Error):
+            advice = "check its quotes: a field may have lost the closing one."
         raise DataError(f"{origin}: cannot be read ({reason}); {advice}") from error
