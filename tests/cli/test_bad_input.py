@@ -166,6 +166,7 @@ BAD_VALUES = [
     ("trajectory run --node u1 --from soon --out x.csv", "--from soon: not a time"),
     (f"trajectory run --node u1 --to {10**30} --out x.csv", "times are finite and below"),
     (f"score run good.csv --label {'9' * 5000} --out x.csv", "no column '9999"),
+    (f"index not.parquet --out x --memory {'9' * 400}", "expected a size such as 4G"),
     ("recipes not.parquet.gz", "not.parquet.gz is not a recipe .*can't decode byte"),
     ("trajectory run --node u1 --from 300 --to 200 --out x.csv", "the span must end after it starts"),
     ("score run good.csv --as-of now --out x.csv", "--as-of: Unknown value 'now'"),

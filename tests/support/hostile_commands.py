@@ -167,9 +167,7 @@ def hostile_command(rng: np.random.Generator, place: Workplace, folder: Path) ->
         return code
 
     code = _join_within(fork(use), SECONDS)
-    shown = " ".join(repr(word) if not re.fullmatch(r"[\w./=-]{1,40}", word) else word for word in words)[
-        :300
-    ]
+    shown = " ".join(word if re.fullmatch(r"[\w./=-]{1,40}", word) else repr(word[:60]) for word in words)
     if code is None:
         return f"HANGS {shown}"
     if report.exists() and (problem := report.read_text()):
@@ -272,9 +270,10 @@ def disturbed_command(rng: np.random.Generator, reference: Reference, folder: Pa
 def _words(command: str, reference: Reference, run: Path, out: Path) -> list[str]:
     events = out / "later.csv"
     if command in ("score", "update"):
-        later = reference.later
+        later, known = reference.later, reference.stream.ids.labels.max()
         rows = zip(later.ids.labels[later.src], later.ids.labels[later.dst], later.t, strict=True)
-        events.write_text("src,dst,t\n" + "".join(f"{s},{d},{t}\n" for s, d, t in rows))
+        kept = [row for row in rows if command == "update" or row[0] <= known]  # scores are of known nodes
+        events.write_text("src,dst,t\n" + "".join(f"{s},{d},{t}\n" for s, d, t in kept))
     return [command, str(run), *(word.format(events=events, out=out) for word in USES[command])]
 
 

@@ -59,7 +59,7 @@ def index(
 
 def parse_bytes(text: str) -> int:
     """Parse a size such as ``4G`` or ``512MiB``."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d+)?)\s*([KMG]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if found is None:
         raise ConfigError(f"--memory {text}: expected a size such as 4G or 512M.")
     return int(float(found[1]) * UNITS[found[2].upper()])

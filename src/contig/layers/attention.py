@@ -41,16 +41,31 @@ class TemporalAttention(nn.Module):
         ``own`` is ``[q, own_dim]``. ``shared`` may have a single row, which then belongs to every query
         and is projected once. The result is ``[q, inner]``.
         """
+        if _at_most_one_each(mask):
+            folded = own.new_zeros((self.heads, len(own), self.key.weight.shape[1]))
+        else:
+            folded = self._folded(own, shared)
+        dropout = self.dropout if self.training else 0.0
+        mixed = attend(folded, [key for key in keys if key.width], mask, dropout)
+        return torch.bmm(mixed, self._by_head(self.value).transpose(1, 2)).transpose(0, 1).flatten(1)
+
+    def _folded(self, own: Tensor, shared: Tensor) -> Tensor:
+        """Return ``W_K^T q`` for every head and query, ``[heads, q, keys]``."""
         head = self.inner // self.heads
         weight, shared_weight = self.query.weight.split([own.shape[1], shared.shape[1]], dim=1)
         scale = 1 / math.sqrt(head)
         queries = torch.addmm(linear(shared, shared_weight), own, weight.t(), beta=scale, alpha=scale)
         queries = queries.view(-1, self.heads, head).transpose(0, 1)  # [heads, q, head]
-        folded = torch.bmm(queries, self._by_head(self.key))
-        dropout = self.dropout if self.training else 0.0
-        mixed = attend(folded, [key for key in keys if key.width], mask, dropout)
-        return torch.bmm(mixed, self._by_head(self.value).transpose(1, 2)).transpose(0, 1).flatten(1)
+        return torch.bmm(queries, self._by_head(self.key))
 
     def _by_head(self, layer: nn.Linear) -> Tensor:
         """Return a layer's weight as ``[heads, head, keys]``."""
         return layer.weight.view(self.heads, self.inner // self.heads, -1)
+
+
+def _at_most_one_each(mask: Tensor) -> bool:
+    """Return whether no query has a choice, so that the weight of a key is 1 whatever the query is.
+
+    Gradients need the queries all the same, and a GPU would have to be waited for.
+    """
+    return not torch.is_grad_enabled() and mask.device.type == "cpu" and not bool(mask[:, 1:].any())
