@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from support.problems import batch_of, query_times, random_stream, run_over, snapshot, stream_of
+from support.problems import (
+    batch_of,
+    query_times,
+    random_stream,
+    run_over,
+    shape_of,
+    snapshot,
+    stream_of,
+    tiny,
+)
 from support.twins import NOW, model_of
 from torch import Tensor
 
 from contig.history import History
+from contig.kernels.dispatch import disabled
 from contig.layers.unique import distinct, pack
 from contig.models import MODELS, DataShape, NodeState, model_class
 from contig.models.bases import memory
@@ -194,3 +205,29 @@ def test_every_memory_model_is_tested_here() -> None:
     assert [n for n in MODELS if issubclass(model_class(n), MemoryModel)] == MEMORIES
     assert [n for n in MODELS if issubclass(model_class(n), RecurrentMemory)] == RECURRENT
     assert [n for n in MODELS if issubclass(model_class(n), PacedMemory)] == PACED
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"), [("contig", {"hops": 1}), ("contig", {"hops": 2}), ("tgn", {})]
+)
+@pytest.mark.parametrize("compiled", [True, False])
+def test_leaves_of_a_star_are_embedded_the_same_without_gradients(
+    name: str, settings: dict[str, Any], compiled: bool
+) -> None:
+    """Without gradients, empty slots, queries without a choice and rows that nobody reads are left out."""
+    leaves = [node for node in range(31) if node != 17]  # 17 is the hub, which seven of them meet twice
+    events = [(17, leaves[i % 30], i) for i in range(37)]
+    stream = stream_of(events, 34)
+    scope = {"scope": "near", "namers": 2} if name == "contig" else {}
+    with nullcontext() if compiled else disabled():
+        model, history = tiny(name, shape_of(stream), **scope, **settings).eval(), History.from_stream(stream)
+        state = model.new_state(34)  # with three nodes that no event names
+        for start in range(0, 37, 5):
+            model.observe(state, history, batch_of(history, start, min(start + 5, 37)))
+        as_of = torch.tensor(50)
+        for nodes in (torch.arange(0, 12), torch.arange(7, 34), torch.tensor([31, 33]), torch.tensor([17])):
+            times = as_of.repeat(len(nodes))
+            expected = model.embed(state, history, nodes, times, as_of).detach()
+            with torch.no_grad():
+                found = model.embed(state, history, nodes, times, as_of)
+            torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)

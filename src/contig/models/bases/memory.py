@@ -152,8 +152,21 @@ class AttentiveMemory(MemoryModel):
         unique, place = packed(read, state.num_nodes, state.room, fixed_shapes=self.fixed_shapes)
         updated = self.updated(state, history, unique, as_of)  # [unique, d]
         own = gather_rows(updated, place[: len(nodes)])
-        theirs = LazyRows(updated, place[len(nodes) :].view(near.node.shape))
-        ages = self.phi(self.elapsed(times.unsqueeze(1), near.time))
-        features = self.feature_rows(history, near.event)
-        merged: Tensor = self.readout(own, self.query_time(times), theirs, features, ages, near.mask)
+        where = place[len(nodes) :].view(near.node.shape)
+        slots = slots_in_use(near.mask)
+        theirs = LazyRows(updated, where[:, :slots].contiguous())
+        ages = self.phi(self.elapsed(times.unsqueeze(1), near.time[:, :slots]))
+        features = self.feature_rows(history, near.event[:, :slots].contiguous())
+        mask = near.mask[:, :slots].contiguous()
+        merged: Tensor = self.readout(own, self.query_time(times), theirs, features, ages, mask)
         return merged
+
+
+def slots_in_use(mask: Tensor) -> int:
+    """Return how many of the slots of events ``[queries, k]`` to read, at least 1; later ones are all empty.
+
+    Gradients and captured steps of a GPU keep all of them.
+    """
+    if torch.is_grad_enabled() or mask.device.type != "cpu":
+        return mask.shape[1]
+    return max(1, int(mask.any(dim=0).sum()))
