@@ -123,8 +123,8 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     [
         (2, MODELS, "replicated"),
         (3, ("contig-pair",), "replicated"),
-        (2, ("contig", "contig-pair", "tgn", "jodie"), "sharded"),
-        (3, ("contig", "jodie"), "sharded"),
+        (2, ("contig", "tgn"), "sharded"),
+        (3, ("contig-pair", "jodie"), "sharded"),
     ],
 )
 def test_several_ranks_compute_what_one_computes(
