@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import inspect
 import re
 import sys
@@ -77,11 +78,16 @@ def command_section(name: str, command: Any, root: Any) -> list[str]:
 
 def option_row(param: Any) -> str:
     """Describe one argument or option in a row of a table."""
-    names = " ".join(f"`{one}`" for one in (*param.opts, *param.secondary_opts) if one.startswith("-"))
-    metavar = f" `{param.metavar}`" if param.metavar else ""
-    shown = f"{names}{metavar}" if names else f"`{param.metavar or param.name.upper()}`"
+    names = " ".join(code(one) for one in (*param.opts, *param.secondary_opts) if one.startswith("-"))
+    metavar = f" {code(param.metavar)}" if param.metavar else ""
+    shown = f"{names}{metavar}" if names else code(param.metavar or param.name.upper())
     default = f" Default: {param.show_default}." if isinstance(param.show_default, str) else ""
-    return f"| {shown.replace('|', chr(92) + '|')} | {escaped(getattr(param, 'help', '') or '')}{default} |"
+    return f"| {shown} | {escaped(getattr(param, 'help', '') or '')}{default} |"
+
+
+def code(text: str) -> str:
+    """Mark text in a table as code; between backticks, Markdown shows the backslash of an escaped bar."""
+    return f"<code>{html.escape(text).replace('|', '&#124;')}</code>"
 
 
 def models_page() -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +12,7 @@ from contig.benchmarks.timing import Stepper, time_steps
 from contig.data.events import EventStream
 from contig.errors import ConfigError
 from contig.kernels.devices import pick_device
+from contig.models import model_class
 from contig.options import option
 from contig.runs.config import RunConfig
 from contig.streaming.prepared import PreparedStream
@@ -108,8 +109,10 @@ class Bench:
 def run_config(model: str, settings: Settings, **overrides: Any) -> RunConfig:
     """Return the config of a model under the benchmark's settings."""
     s = settings
-    shared = {"dim": s.dim, "time_dim": s.dim, "neighbors": s.neighbors, "batch_size": s.batch_size}
-    return RunConfig.of(model, {**shared, "compile": s.compile, **overrides})
+    sizes = {"dim": s.dim, "time_dim": s.dim, "neighbors": s.neighbors}
+    known = {field.name for field in fields(model_class(model).options)}
+    shared = {name: size for name, size in sizes.items() if name in known}
+    return RunConfig.of(model, {**shared, "batch_size": s.batch_size, "compile": s.compile, **overrides})
 
 
 def _within_epoch(settings: Settings, data: PreparedStream) -> Settings:

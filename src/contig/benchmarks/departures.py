@@ -17,7 +17,7 @@ WARM_UP, BLOCK = 20, 5  # steps; some variants are so slow that more would take 
 
 
 def measure_departures(bench: Bench) -> Iterator[Measurement]:
-    """Compare a step of the recipe's own settings with one of each of its variants."""
+    """Compare a step of the recipe's own settings with one of each of its variants or other models."""
     path = Path(bench.settings.recipe)
     if not path.is_file():
         reason = f"needs the recipe {path}; run it in a checkout of contig, or choose another with --recipe"
@@ -26,14 +26,15 @@ def measure_departures(bench: Bench) -> Iterator[Measurement]:
     default, *variants = read_recipes(path)
     training = _training(bench, default)
     for variant in variants:
-        yield _compare(bench, training, variant)
+        yield _compare(bench, training, default, variant)
 
 
-def _compare(bench: Bench, training: TrainingSteps, variant: Recipe) -> Measurement:
+def _compare(bench: Bench, training: TrainingSteps, default: Recipe, variant: Recipe) -> Measurement:
     s = bench.settings
     first = min(WARM_UP, s.first)
     last = min(first + BLOCK * s.repeats, s.last)
-    what, peer = f"training step, {variant.model}", f"ours, {variant.variant}"
+    same = variant.model == default.model
+    what, peer = f"training step, {default.model}", f"ours, {variant.variant if same else variant.model}"
     steppers = training, _training(bench, variant)
     try:
         own, theirs = time_steps(steppers, first, last, s.repeats, bench.device)

@@ -64,7 +64,7 @@ class Dataset:
 
     @property
     def published(self) -> bool:
-        """Whether others publish it, so that a file can differ from what it should be."""
+        """Whether the dataset is published elsewhere, so that a file can differ from the original."""
         return self.url is not None or bool(self.instructions)
 
     def __post_init__(self) -> None:

@@ -45,7 +45,7 @@ class EventStream:
     ``edge_features`` (float32, ``[events, width]``). ``node_features`` (float32,
     ``[nodes, width]``) follows the order of ``ids.labels``. Slices are views.
 
-    ``edge_columns`` and ``node_columns`` describe features that are still as in the file, with categories and
+    ``edge_columns`` and ``node_columns`` describe features that are not encoded yet, with categories and
     missing values; ``contig.fit`` encodes them by what the training part holds, and then they are empty.
 
     ``benchmark`` is true for a dataset of the catalog: by default its training hides nodes, as published

@@ -114,7 +114,7 @@ class ReadOptions:
 
     @property
     def named(self) -> ReadOptions | None:
-        """What holds for other files of the same kind, too: columns by name, and how dates are written."""
+        """The options that also hold for other files of the same kind: named columns and the date format."""
         kept = ReadOptions(
             src=self.src, dst=self.dst, t=self.t, label=self.label, date_format=self.date_format
         )

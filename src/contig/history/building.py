@@ -67,7 +67,7 @@ def build_index(
     """Index Parquet files of any size in a folder, and return the folder; it is opened like a file.
 
     ``memory`` is the number of bytes to use, roughly. An interrupted build resumes with the same call. Where
-    the folder already is an index of these very files, nothing is done; ``overwrite`` replaces another one.
+    the folder already is an index of the same files, nothing is done; ``overwrite`` replaces another one.
     """
     if memory < MIN_MEMORY:
         raise ConfigError(f"memory={memory:,}: an index needs at least {MIN_MEMORY >> 20} MiB.")

@@ -147,7 +147,7 @@ class NodeState:
         self.position = saved.position
 
     def finish(self) -> None:
-        """Note that a batch has been read; a state that is divided among ranks needs to know."""
+        """Record that a batch has been read, which a state that is divided among ranks needs to know."""
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain values and tensors, to save; the tensors may be the state's own."""

@@ -148,7 +148,7 @@ class Run(SavedRun):
         show: bool | None = None,
         **options: Any,
     ) -> EventEvaluation:
-        """Evaluate as ``evaluate`` does, and return the predictions for each event, too."""
+        """Evaluate as ``evaluate`` does, and also return a prediction for each event."""
         chosen, period = _task(task, options), self.evaluation_period(data, reading)
         size = self._batch_size(batch_size)
         state = self._state_before(period, size, show)

@@ -113,7 +113,7 @@ class TrainedModel:
     ) -> int:
         """Add new events and return their number; nothing is saved.
 
-        ``place`` names a row in error messages. Refused events raise ``DataError`` and change nothing.
+        ``place`` names a row in error messages. Rejected events raise ``DataError`` and change nothing.
         """
         with self.online.writing():
             if self._growing is None:

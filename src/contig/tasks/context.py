@@ -20,7 +20,7 @@ ProgressBar = Callable[[str, int], AbstractContextManager[Progress]]  # takes a 
 
 @contextmanager
 def no_progress_bar(description: str, total: int) -> Iterator[Progress]:
-    """Show nothing."""
+    """Return a progress bar that shows nothing."""
     yield no_progress
 
 

@@ -76,10 +76,10 @@ class Task(ABC, Generic[Options, R]):
         """Measure the test events, continuing from the state after validation."""
 
     def measure_each(self, context: EvaluationContext) -> Measured[R]:
-        """Return the predictions for each event, too; a task that has none need not override this."""
+        """Also return a prediction for each event; a task without predictions need not override this."""
         return Measured(self.measure(context), {})
 
     @classmethod
     @abstractmethod
     def table(cls, results: Mapping[str, R]) -> ResultTable:
-        """Show the results of models, by name, in one table."""
+        """Return one table of the results of several models, by name."""
