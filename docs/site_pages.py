@@ -115,12 +115,16 @@ def fenced(text: str) -> str:
     return text.replace("::\n", ":\n")
 
 
+# Most of what a run does is in its base classes; elsewhere, members of bases would only repeat others.
+INHERITED = {"Run": "    options:\n      inherited_members: true\n"}
+
+
 def reference_page() -> str:
     """List every public name with its docstring."""
     import contig
 
     names = sorted(contig._HOME, key=str.lower)
-    sections = [f"::: contig.{contig._HOME[name]}.{name}\n" for name in names]
+    sections = [f"::: contig.{contig._HOME[name]}.{name}\n{INHERITED.get(name, '')}" for name in names]
     head = ["# Python API", "", "All names are in the package `contig`: `contig.fit`, `contig.Run`, ....", ""]
     return "\n".join([*head, *sections])
 
