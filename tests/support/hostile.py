@@ -359,7 +359,7 @@ def two_resumes(rng: np.random.Generator, reference: Reference, folder: Path, se
 
 def small_files(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
     """Train under a limit of file sizes, then without."""
-    out, limit = _empty(folder / "limited"), int(rng.integers(100, 60_000))
+    out, limit = _empty(folder / "limited"), int(10 ** rng.uniform(4, 6.6))  # a checkpoint has 2 MB
 
     def use() -> int:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
@@ -373,7 +373,7 @@ def small_files(rng: np.random.Generator, reference: Reference, folder: Path) ->
 
 def full_disk(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
     """Train on a full disk, then with more space; root may mount one."""
-    with small_disk(folder / "disk", int(rng.integers(8, 120))) as disk:
+    with small_disk(folder / "disk", int(10 ** rng.uniform(1.5, 4))) as disk:  # kilobytes; a run has 3,200
         code = join(fork(_train(reference, disk / "run", 0)))
         if code not in (FINISHED, REFUSED):
             return f"CRASH {code}"

@@ -327,14 +327,14 @@ def _full(rng: np.random.Generator, command: str, reference: Reference, folder: 
         run = _copied(reference, disk)
         words = _words(command, reference, run, disk)
         used = sum(-(-path.stat().st_size // 4096) * 4 for path in disk.rglob("*") if path.is_file())
-        size = used + int(rng.integers(0, 100))
+        size = used + int(10 ** rng.uniform(0, 3.5))
         subprocess.run(["mount", "-o", f"remount,size={size}k", disk], check=True)
         return _call(words)
 
 
 def _limited(rng: np.random.Generator, command: str, reference: Reference, folder: Path) -> str:
     words = _words(command, reference, _copied(reference, folder), folder)
-    return _call(words, limit=int(rng.integers(100, 60_000)))
+    return _call(words, limit=int(10 ** rng.uniform(2, 6.5)))
 
 
 def _unknown_user(rng: np.random.Generator, command: str, reference: Reference, folder: Path) -> str:
