@@ -2,7 +2,11 @@
 
 For each size: synthetic Parquet files are written, indexed in a process of its own, and used in another one:
 lookups of random nodes at random times, training steps in the middle of an epoch, and live events after the
-last one. What is in the folder already is used again, so that an interrupted benchmark continues.
+last one. Files and indexes that are in the folder already are used again, so that an interrupted benchmark
+continues; progress goes to standard error, and the table is printed after each size.
+
+"Random reads" are one read of each of the five arrays that a lookup reads, at random places and all at once:
+what a lookup costs grows as these do, once the arrays outgrow the caches and the translation of addresses.
 
 Indexing and preparing are measured in elapsed time, the rest in processor time of one thread, which other
 processes do not disturb.
@@ -58,6 +62,7 @@ class Costs:
     bytes_per_event: float
     prepare_seconds: float
     lookup_us: float  # per query
+    reads_us: float  # one random read of each array that a query reads
     step_us: float  # per event of a training step
     live_us: float  # per live event
     use_peak: int  # bytes
@@ -88,19 +93,26 @@ def measure_indexing(files: Path, index: Path) -> tuple[float, int]:
 def measure_use(index: Path, model: str) -> dict[str, Any]:
     """Open an index and time what is done with it; return columns of ``Costs``."""
     begun = time.perf_counter()
+    say(f"{index}: preparing to train {model}")
     stream = read_events(index)
     config = RunConfig.of(model, SETTINGS).for_stream(stream)
     session = Session(prepare(stream, config, torch.device("cpu")), config)
     session.begin_epoch()
     session.draw_negatives()
-    prepared = time.perf_counter() - begun
-    return {
-        "prepare_seconds": prepared,
-        "lookup_us": 1e6 * time_lookups(session.data.history),
-        "step_us": 1e6 * time_steps(session),
-        "live_us": 1e6 * time_live_events(session),
-        "use_peak": peak_memory(),
-    }
+    costs: dict[str, Any] = {"prepare_seconds": time.perf_counter() - begun}
+    say(f"{index}: prepared in {costs['prepare_seconds']:.1f} s; timing lookups")
+    costs["lookup_us"] = 1e6 * time_lookups(session.data.history)
+    costs["reads_us"] = 1e6 * time_random_reads(session.data.history)
+    say(f"{index}: {costs['lookup_us']:.2f} us per lookup; timing training steps")
+    costs["step_us"] = 1e6 * time_steps(session)
+    say(f"{index}: {costs['step_us']:.1f} us per event; timing live events")
+    costs["live_us"] = 1e6 * time_live_events(session)
+    return {**costs, "use_peak": peak_memory()}
+
+
+def say(line: str) -> None:
+    """Report progress."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def time_lookups(history: History) -> float:
@@ -112,6 +124,20 @@ def time_lookups(history: History) -> float:
         times = history.events["t"][torch.from_numpy(rng.integers(0, history.num_events, QUERIES))]
         begun = time.process_time()
         history.before(nodes, times, NEIGHBORS)
+        seconds.append((time.process_time() - begun) / QUERIES)
+    return float(np.median(seconds[1:]))
+
+
+def time_random_reads(history: History) -> float:
+    """Return the seconds of reading one random element of each array that a lookup reads."""
+    arrays = history.segments.trimmed(history.num_nodes)
+    read = [array for name, array in arrays.items() if name != "capacity"]
+    rng, seconds = np.random.default_rng(2), []
+    for _ in range(5):
+        places = [torch.from_numpy(rng.integers(0, len(array), QUERIES)) for array in read]
+        begun = time.process_time()
+        for array, at in zip(read, places, strict=True):
+            array.index_select(0, at)
         seconds.append((time.process_time() - begun) / QUERIES)
     return float(np.median(seconds[1:]))
 
@@ -154,6 +180,7 @@ def measure(events: int, folder: Path, model: str) -> Costs:
     """Measure one size; the index is built if it is not there yet."""
     files, index = folder / f"{events}", folder / f"{events}.index"
     record = folder / f"{events}.json"
+    say(f"{files}: writing {events:,} events, unless they are there")
     write_files(files, events)
     if not record.exists():
         seconds, peak = in_new_process(measure_indexing, files, index)
@@ -177,23 +204,28 @@ def exponents(rows: Sequence[Costs]) -> dict[str, float]:
     }
 
 
+def cells(row: Costs) -> dict[str, str]:
+    """Return the cells of a row by heading."""
+    return {
+        "events": f"{row.events:,}",
+        "nodes": f"{row.nodes:,}",
+        "index, s": f"{row.index_seconds:.1f}",
+        "peak of indexing, GiB": f"{row.index_peak / GIB:.2f}",
+        "bytes/event": f"{row.bytes_per_event:.1f}",
+        "prepare, s": f"{row.prepare_seconds:.1f}",
+        "lookup, us": f"{row.lookup_us:.2f}",
+        "random reads, us": f"{row.reads_us:.2f}",
+        "training, us/event": f"{row.step_us:.1f}",
+        "live, us/event": f"{row.live_us:.1f}",
+        "peak of use, GiB": f"{row.use_peak / GIB:.2f}",
+    }
+
+
 def table(rows: Sequence[Costs]) -> str:
     """Format the costs, and the exponents if there is more than one size, as Markdown."""
-    headings = (
-        *("events", "nodes", "index, s", "peak, GiB", "bytes/event"),
-        *("prepare, s", "lookup, us", "training, us/event", "live, us/event", "peak, GiB"),
-    )
+    headings = list(cells(rows[0]))
     lines = ["| " + " | ".join(headings) + " |", "|" + "---:|" * len(headings)]
-    for row in rows:
-        cells = [
-            f"{row.events:,}",
-            f"{row.nodes:,}",
-            f"{row.index_seconds:.1f}",
-            f"{row.index_peak / GIB:.2f}",
-        ]
-        cells += [f"{row.bytes_per_event:.1f}", f"{row.prepare_seconds:.1f}", f"{row.lookup_us:.2f}"]
-        cells += [f"{row.step_us:.1f}", f"{row.live_us:.1f}", f"{row.use_peak / GIB:.2f}"]
-        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["| " + " | ".join(cells(row).values()) + " |" for row in rows]
     if len(rows) > 1:
         lines.append("| exponent | | " + " | ".join(f"{a:.2f}" for a in exponents(rows).values()) + " |")
     return "\n".join(lines)

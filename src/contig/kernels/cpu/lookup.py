@@ -18,6 +18,8 @@ from contig.kernels.cpu.launch import run_loop
 from contig.kernels.segments import Segments
 
 MIN_QUERIES = 4096  # per thread; waking one costs about as much as some hundred queries
+BLOCK = 32  # queries whose cache misses overlap
+ROUNDS_TOGETHER = 3  # the later ones of most bisections stay within a cache line
 
 _compile: Callable[[Any], Any] = njit(cache=True, nogil=True)
 
@@ -36,32 +38,58 @@ def latest_before(segments: Segments, nodes: Tensor, times: Tensor, k: int) -> t
 def _find(
     entry_time: Array, start: Array, length: Array, nodes: Array, times: Array, first: Array, end: Array
 ) -> None:
-    """Find where each node's segment begins, and where in it the entries before its time end."""
-    one, step = np.uint64(1), np.zeros(2, np.uint64)
-    for i in range(len(nodes)):
-        first[i] = end[i] = 0
-        if 0 <= nodes[i] < len(start):
-            first[i] = at = np.uint64(start[nodes[i]])
-            left = np.uint64(length[nodes[i]])
-            while left > 0:
-                # The step comes from a table, since a branch, even one that the compiler introduces, is
-                # mispredicted half of the time, and that costs as much as three of these rounds.
-                half = step[1] = (left + one) >> one
+    """Find where each node's segment begins, and where in it the entries before its time end.
+
+    Queries of a block take the first rounds of their bisections together: those miss the caches in a large
+    index, and independent misses overlap. The steps come from a table, since a branch, even one that the
+    compiler introduces, is mispredicted half of the time, and that costs as much as three of these rounds.
+    """
+    zero, one, step = np.uint64(0), np.uint64(1), np.zeros(2, np.uint64)
+    left = np.zeros(BLOCK, np.uint64)
+    rounds = ROUNDS_TOGETHER if len(entry_time) else 0  # a finished bisection reads the first entry
+    for begin in range(0, len(nodes), BLOCK):
+        block = range(begin, min(begin + BLOCK, len(nodes)))
+        for i in block:
+            known = 0 <= nodes[i] < len(start)
+            first[i] = end[i] = np.uint64(start[nodes[i]]) if known else zero
+            left[i - begin] = np.uint64(length[nodes[i]]) if known else zero
+        for _ in range(rounds):
+            for i in block:
+                half = step[1] = (left[i - begin] + one) >> one
+                probe = end[i] + half - one if half > zero else zero
+                end[i] += step[np.int64(entry_time[probe] < times[i])]
+                left[i - begin] -= half
+        for i in block:
+            at, rest = end[i], left[i - begin]
+            while rest > zero:
+                half = step[1] = (rest + one) >> one
                 at += step[np.int64(entry_time[at + half - one] < times[i])]
-                left -= half
+                rest -= half
             end[i] = at
 
 
 @_compile
-def _copy_last(entries: Array, first: Array, end: Array, padding: Array, out: Array) -> None:
-    """Copy the last ``k`` entries of each ``first..end`` to ``out``, the latest first, then padding."""
-    k, one = np.uint64(out.shape[1]), np.uint64(1)
-    for i in range(len(out)):
-        found = min(end[i] - first[i], k)
-        for j in range(found):
-            out[i, j] = entries[end[i] - one - j]
-        for j in range(found, k):
-            out[i, j] = padding[i]
+def _copy_last(entries: Array, first: Array, end: Array, padding: Array, out: Array) -> int:
+    """Copy the last ``k`` entries of each ``first..end`` to ``out``, the latest first, then padding.
+
+    The ends of what a block copies are read beforehand, so that their cache misses overlap. The result says
+    how many of them differ; without it, the compiler would leave these reads out.
+    """
+    k, zero, one = np.uint64(out.shape[1]), np.uint64(0), np.uint64(1)
+    touched = 0
+    for begin in range(0, len(out), BLOCK):
+        block = range(begin, min(begin + BLOCK, len(out)))
+        for i in block:
+            found = min(end[i] - first[i], k)
+            if found > zero:
+                touched += entries[end[i] - one] != entries[end[i] - found]
+        for i in block:
+            found = min(end[i] - first[i], k)
+            for j in range(found):
+                out[i, j] = entries[end[i] - one - j]
+            for j in range(found, k):
+                out[i, j] = padding[i]
+    return touched
 
 
 @_compile
