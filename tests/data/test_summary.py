@@ -255,8 +255,12 @@ def test_an_empty_stream_is_rejected() -> None:
     ],
 )
 def test_published_numbers(
-    name: str, expected: tuple[int | None, ...], real_stream: Callable[[str], EventStream]
+    name: str,
+    expected: tuple[int | None, ...],
+    real_stream: Callable[[str], EventStream],
+    real_file: Callable[[str], Path],
 ) -> None:
+    real_file(f"{name}.parquet")  # a packaged copy has other times
     found: Summary = summarize(real_stream(name))
     got = (
         found.events,

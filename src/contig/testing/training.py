@@ -15,7 +15,7 @@ from contig.testing.cases import ModelCase, require
 from contig.training.fit import fit, resume
 
 # Split seed 1 holds out nodes such that validation keeps events between known ones, which some models need.
-SETTINGS: dict[str, Any] = {"batch_size": 50, "lr": 0.01, "split_seed": 1, "show": False, "device": "cpu"}
+SETTINGS: dict[str, Any] = {"batch_size": 30, "lr": 0.01, "split_seed": 1, "show": False, "device": "cpu"}
 
 
 def check_training_resumes(case: ModelCase) -> None:
