@@ -105,7 +105,7 @@ def test_integer_ids_stay_integers(here: Path) -> None:
         (["--out", "x.npy", "--nodes", ","], "no ids found"),
         (["--out", "x.npy", "--side", "left"], "Unknown side 'left'"),
         (["--out", "x.npy", "--at", "noon"], "--at noon: not a time"),
-        (["--out", "x.npy", "--at", "nan"], "finite time"),
+        (["--out", "x.npy", "--at", "nan"], "times are finite"),
     ],
 )
 def test_embed_refuses(options: list[str], message: str, run: Path, here: Path) -> None:
