@@ -59,9 +59,12 @@ def test_the_text_has_the_same_numbers(five_visits: Path) -> None:
         assert line in lines, answer.out
 
 
-def test_unix_times_are_shown_as_dates(isolated: Path) -> None:
+def test_dates_are_shown_as_dates_and_unix_times_as_both(isolated: Path) -> None:
     (isolated / "days.csv").write_text("src,dst,t\na,b,2020-09-13T12:26:40\nb,a,2020-10-13\n")
     text = " ".join(Answer("inspect", "days.csv").out.split())
+    assert "time 29.5 days, from 2020-09-13T12:26:40 to 2020-10-13T00:00:00 (UTC)" in text
+    (isolated / "unix.csv").write_text("src,dst,t\na,b,1600000000\nb,a,1602547200\n")
+    text = " ".join(Answer("inspect", "unix.csv").out.split())
     assert (
         "from 1,600,000,000 to 1,602,547,200 (int64); read as Unix seconds, 2020-09-13 to 2020-10-13" in text
     )

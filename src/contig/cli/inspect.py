@@ -52,7 +52,7 @@ def inspect(
         console.print_json(summary.as_dict())
     else:
         console.out().print(f"\n[bold]{console.plain(Path(file).name)}[/bold]\n")
-        console.out().print(_facts(summary))
+        console.out().print(_facts(summary, dates=stream.dates))
         for table in (_split(summary), _intervals(summary), _degrees(summary)):
             tables.show(table)
     if plot is not None:
@@ -62,7 +62,7 @@ def inspect(
             plots.save(plots.overview(stream, summary, Path(file).name), plot)
 
 
-def _facts(summary: Summary) -> Table:
+def _facts(summary: Summary, *, dates: bool) -> Table:
     from rich.table import Table
     from rich.text import Text
 
@@ -72,7 +72,7 @@ def _facts(summary: Summary) -> Table:
     for name, text in {
         "events": f"{summary.events:,}",
         "nodes": _nodes(summary),
-        "time": _span(summary.time),
+        "time": _span(summary.time, dates=dates),
         "ties": _ties(summary),
         "repeats": f"{_share(summary.repeats.ratio)} of the events repeat a pair; "
         f"{counted(summary.repeats.pairs, 'distinct pair')}",
@@ -91,9 +91,11 @@ def _nodes(summary: Summary) -> str:
     return f"{summary.nodes:,}: {sources}, {destinations}, {summary.both:,} of them both (not bipartite)"
 
 
-def _span(time: TimeSpan) -> str:
+def _span(time: TimeSpan, *, dates: bool) -> str:
     from contig.data.clock import duration
 
+    if dates and time.unix is not None:  # numbers would only distract from the dates that were given
+        return f"{duration(time.span / time.per_second)}, from {time.exact()} (UTC)"
     span = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
     if time.unix is None:
         return f"{span}, taken as seconds"
