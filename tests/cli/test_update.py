@@ -25,6 +25,7 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
     assert (found["cold_start"], found["last_event"]) == (False, START + 32 * 86_400)
     again = Answer("update", "copy", "new.csv", *COLUMNS).refusal
     assert "new.csv, line 2: t=1717200000 is before the last event that the run knows" in again
+    assert "at 1717286400 (2024-06-02T00:00:00+00:00)" in again
 
 
 def test_a_repeated_file_is_accepted_on_request(run: Path, here: Path) -> None:

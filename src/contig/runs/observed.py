@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from contig.data.clock import LATEST, out_of_range
+from contig.data.clock import LATEST, TimeSpan, out_of_range
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
 from contig.data.growing import GrowingArray, GrowingIds
@@ -122,9 +122,10 @@ def checked_times(stream: EventStream, t: Array, place: Place, *, late: Policy |
     """
     last = stream.t[-1]
     if late != "accept" and (t < last).any():
-        row = int(np.argmax(t < last))
+        row, date = int(np.argmax(t < last)), TimeSpan.of(stream.t).iso(last.item())
+        at = str(last) if date is None else f"{last} ({date})"
         raise DataError(
-            f"{place(row)}: t={t[row]} is before the last event that the run knows, at {last}. New events "
+            f"{place(row)}: t={t[row]} is before the last event that the run knows, at {at}. New events "
             f"must come in time order, each of them once.{ACCEPT_LATE if late else ''}"
         )
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
