@@ -213,6 +213,20 @@ def test_full_disk_leaves_nothing_that_looks_whole_and_the_build_resumes(
     _check_equal(History.from_stream(contig.read_events(folder)), History.from_stream(expected))
 
 
+def test_a_column_that_cannot_be_written_says_why(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource", reason="Windows has no limit of file sizes")
+    file = ColumnFile(tmp_path / "t.npy", np.dtype("<i8"), (100_000,))
+    file.open(0)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_001, before[1]))
+    try:
+        with pytest.raises(DiskError, match=r"t\.npy: File too large"):
+            file.append(np.arange(100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        file.close()
+
+
 def test_resuming_sorts_only_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, folder = write_files(tmp_path), tmp_path / "index"
     monkeypatch.setattr(building, "count_entries", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -39,7 +39,8 @@ class ColumnFile:
         """Write the next rows."""
         assert self._file is not None
         with disk_errors(self.path):
-            np.ascontiguousarray(rows, self.dtype).tofile(self._file)
+            # not tofile, whose error does not say why the rest could not be written
+            self._file.write(np.ascontiguousarray(rows, self.dtype).data)
 
     def sync(self) -> None:
         """Wait until all rows so far are on the disk."""
@@ -50,4 +51,5 @@ class ColumnFile:
 
     def close(self) -> None:
         if self._file is not None:
-            self._file.close()
+            with disk_errors(self.path):
+                self._file.close()
