@@ -124,10 +124,10 @@ class Ranks:
         for name in facts:
             for rank, theirs in enumerate(everyone):
                 if theirs[name] != everyone[0][name]:
+                    ours, other = _differing(everyone[0][name], theirs[name])
                     raise ConfigError(
-                        f"The ranks do not agree on the {name}: rank 0 has {everyone[0][name]!r}, "
-                        f"rank {rank} has {theirs[name]!r}. Start all of them with the same command on the "
-                        "same files."
+                        f"The ranks do not agree on the {name}: rank 0 has {ours!r}, rank {rank} has "
+                        f"{other!r}. Start all of them with the same command on the same files."
                     )
 
     def temporary_folder(self) -> Path:
@@ -135,6 +135,18 @@ class Ranks:
         own = Path(tempfile.mkdtemp(prefix=f"contig-rank-{self.rank}-"))
         atexit.register(shutil.rmtree, own, ignore_errors=True)
         return own
+
+
+def _differing(one: Any, other: Any) -> tuple[Any, Any]:
+    """Reduce two different values to what differs: of mappings, to the entries that are not equal."""
+    if not isinstance(one, Mapping) or not isinstance(other, Mapping):
+        return one, other
+    pairs = {
+        name: _differing(one.get(name), other.get(name))
+        for name in {**one, **other}
+        if one.get(name) != other.get(name)
+    }
+    return {name: a for name, (a, _) in pairs.items()}, {name: b for name, (_, b) in pairs.items()}
 
 
 def restarted() -> bool:

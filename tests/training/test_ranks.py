@@ -220,3 +220,16 @@ def test_ranks_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         ConfigError, match="do not agree on the events: rank 0 has 'ours', rank 1 has 'others'"
     ):
         Ranks(0, 2).check_agreement({"events": "ours", "options": 1})
+
+
+def test_ranks_that_disagree_say_which_options_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gathered(everyone: list[Any], own: Any) -> None:
+        everyone[:] = [own, {"options": {"model": "tgn", "train": {"epochs": 1, "lr": 0.5}}}]
+
+    monkeypatch.setattr("torch.distributed.all_gather_object", gathered)
+    with pytest.raises(
+        ConfigError, match=r"options: rank 0 has \{'train': \{'lr': 0\.1\}\}, rank 1 has"
+    ) as error:
+        Ranks(0, 2).check_agreement({"options": {"model": "tgn", "train": {"epochs": 1, "lr": 0.1}}})
+    assert "{'train': {'lr': 0.5}}" in str(error.value)
+    assert "epochs" not in str(error.value)
