@@ -33,7 +33,7 @@ def test_an_hour_is_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> N
     assert cost.repeats == live_hour.PARTS
 
 
-def test_memory_beyond_the_data_is_told_from_growth_with_it() -> None:
+def test_memory_beyond_the_data_is_separated_from_growth_with_it() -> None:
     samples = [live_hour.Sample(*one, 0.5) for one in ((100, 40), (2**20 + 150, 90), (3 * 2**20 + 220, 160))]
     found = live_hour._memory(samples, 10)
     assert found.ours == (3 * 2**20 + 120) / 120

@@ -214,11 +214,11 @@ def test_there_is_a_note_where_nothing_happened_yet(command: str, folder: Path, 
     assert "no event before this time" in " ".join(answer.err.split())
 
 
-def test_a_lack_of_memory_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_is_named(folder: Path) -> None:
     text = refusal(folder, f"trajectory run --node u1 --points {10**15} --out x.csv")
-    assert re.search(r"Not enough memory \(.*\)\. Choose smaller numbers", text), text
+    assert re.search(r"Not enough memory \(.*\)\. Use less data", text), text
     text = refusal(folder, f"train log.csv --set dim={10**9} --out huge")
-    assert re.search(r"Not enough memory \(.*\)\. Choose smaller numbers", text), text
+    assert re.search(r"Not enough memory \(.*\)\. Use less data", text), text
 
 
 def test_the_current_folder_is_a_run_as_any_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,8 @@ def test_the_command_is_saved_without_local_paths() -> None:
     [
         (("--steps", "9:3"), "--steps 9:3: expected A:B"),
         (("--steps", "1:9999"), "steps 1:9999: an epoch of"),
+        (("--steps", "10000:20000"), "steps 10000:20000: an epoch of"),
+        (("--steps", "1:" + "9" * 5000), "expected A:B"),
         (("--only", "speed"), "speed"),
         (("--dim", "1"), "dim"),
         (("--compile", "maybe"), "compile"),

@@ -42,6 +42,11 @@ def test_times_can_be_dates(at: str, run: Path) -> None:
     assert not np.array_equal(then, Run.open(run).embed())
 
 
+def test_a_time_in_another_unit_is_refused(run: Path) -> None:
+    answer = Answer("embed", run, "--at", str(1000 * START), "--out", "then.npy")
+    assert "is the unit right? The events are in seconds" in answer.refusal
+
+
 def utc(t: float) -> str:
     return date(t).replace("+00:00", "Z")
 

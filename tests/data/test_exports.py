@@ -11,6 +11,7 @@ import pytest
 from support.event_files import assert_same, duckdb
 
 from contig.data.events import EventStream
+from contig.data.exports import with_dates
 from contig.data.readers import read_events
 from contig.errors import DataError
 
@@ -83,3 +84,27 @@ def test_dates_with_fractions_are_exact_to_the_microsecond() -> None:
 def test_times_that_are_not_dates_are_refused_as_dates() -> None:
     with pytest.raises(DataError, match="do not look like Unix times"):
         STREAMS["labels"].to_arrow(dates=True)
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ([10**9, 10**9 + 1], ["2001-09-09T01:46:40Z", "2001-09-09T01:46:41Z"]),
+        ([1e9, 1e9 + 0.25], ["2001-09-09T01:46:40.000000Z", "2001-09-09T01:46:40.250000Z"]),
+        ([10**9, None], ["2001-09-09T01:46:40Z", None]),
+        ([10**12, 10**9], [10**12, 10**9]),  # milliseconds in a stream of seconds are not dates
+        ([10**18], [10**18]),
+        ([1e15], [1e15]),
+        ([-(10**12)], [-(10**12)]),
+    ],
+)
+def test_times_outside_the_calendar_stay_numbers(
+    times: list[float | None], expected: list[float | str | None]
+) -> None:
+    stream = EventStream.from_arrays([1, 2], [3, 4], [10**9, 10**9 + 1])
+    table = pa.table({"at": times})
+    assert with_dates(table, stream, text=True)["at"].to_pylist() == expected
+    dates = with_dates(table, stream, text=False)["at"]
+    is_date = isinstance(expected[0], str)
+    assert pa.types.is_timestamp(dates.type) is is_date
+    assert is_date or dates.to_pylist() == times

@@ -116,6 +116,19 @@ def test_appending_to_the_history_leaves_the_files_unchanged(tmp_path: Path) -> 
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+def test_the_first_part_of_an_index_cannot_grow(tmp_path: Path) -> None:
+    """It shares the arrays of the whole, which would give other answers."""
+    stream = contig.read_events(build_index(write_files(tmp_path), tmp_path / "index"))
+    whole = History.from_stream(stream)
+    nodes = torch.arange(stream.num_nodes)
+    ends = torch.full((stream.num_nodes,), int(stream.t[-1]) + 1)
+    before = whole.before(nodes, ends, 6).event.clone()
+    part, last = whole.only(np.arange(40)), torch.tensor([int(stream.t[-1])])
+    with pytest.raises(DataError, match="first part of an index"):
+        part.append(torch.tensor([2]), torch.tensor([5]), last, torch.ones(1, 3))
+    assert torch.equal(whole.before(nodes, ends, 6).event, before)
+
+
 def test_evidence_is_stored_with_the_index_and_grows(tmp_path: Path) -> None:
     folder = build_index(write_files(tmp_path, (300, 211)), tmp_path / "index")
     spec = EvidenceSpec((3.0, 20.0), nodes=True, steps=(1, 3))

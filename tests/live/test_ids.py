@@ -28,6 +28,14 @@ def test_similar_ids_are_suggested(given: str, hint: str | None) -> None:
     assert (hint or "") in str(raised.value)
 
 
+def test_long_ids_get_a_short_message_without_suggestions() -> None:
+    index = index_of(["a" * 200, "berta"])
+    with pytest.raises(
+        UnknownNodeError, match=r"^Node 'a{99}\.\.\. \(203 characters\) is not known.*named it\.$"
+    ):
+        index.find("a" * 201)
+
+
 def test_nodes_of_later_events_are_not_suggested() -> None:
     index = index_of(["anna-maria", "berta"])
     index.add("anna-marie", dst=False)

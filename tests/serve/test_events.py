@@ -180,6 +180,15 @@ def test_a_long_list_is_read_up_to_its_first_error(
     assert counts[0] < 10
 
 
+@pytest.mark.parametrize("path", ["/events", "/score"])
+def test_unknown_fields_are_counted_where_they_are_many(path: str, http: TestClient) -> None:
+    fields = {f"field{i}": 0 for i in range(3000)}
+    answer = http.post(path, json=[fields] if path == "/events" else fields)
+    assert answer.status_code == 422
+    assert "The body has 3,00" in answer.json()["detail"]
+    assert "errors" not in answer.json()
+
+
 def test_errors_name_their_place(http: TestClient) -> None:
     answer = http.post("/events", **changed(dst=1.5)).json()
     assert {error["where"].rpartition(".")[0] for error in answer["errors"]} == {"body[1].dst"}

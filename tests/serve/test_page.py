@@ -32,7 +32,9 @@ def browser() -> Iterator[Any]:
             f"needs a browser, one of {', '.join(CHROMIUM)}: run make browser, or set CONTIG_CHROMIUM"
         )
     with api.sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        opened = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
         yield opened
         opened.close()
 

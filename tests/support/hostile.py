@@ -242,9 +242,11 @@ def _warnings() -> Iterator[list[str]]:
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.WARNING)
-    yield lines
-    log.removeHandler(handler)
-    log.setLevel(level)
+    try:
+        yield lines
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def damaged_history(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
@@ -359,7 +361,7 @@ def two_resumes(rng: np.random.Generator, reference: Reference, folder: Path, se
 
 def small_files(rng: np.random.Generator, reference: Reference, folder: Path) -> str:
     """Train under a limit of file sizes, then without."""
-    out, limit = _empty(folder / "limited"), int(10 ** rng.uniform(4, 6.6))  # a checkpoint has 2 MB
+    out, limit = _empty(folder / "limited"), int(10 ** rng.uniform(2, 6.6))  # a checkpoint has 2 MB
 
     def use() -> int:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))

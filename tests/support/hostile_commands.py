@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +22,7 @@ from contig.cli import app
 from support.commands import SET
 from support.damaged_files import FORMATS, mutated
 from support.hostile import FINISHED, Reference, _empty, small_disk
-from support.processes import REFUSED, fork
+from support.processes import REFUSED, fork, join_within
 
 # -- hostile words ------------------------------------------------------------------------------------------
 
@@ -132,8 +131,6 @@ class Workplace:
         (self.folder / "tables" / "log.parquet").write_bytes(FORMATS["events.parquet"]())
         (self.folder / "new.csv").write_text(NEW_EVENTS)
         (self.folder / "empty.csv").touch()
-        (self.folder / "forbidden.csv").write_text(NEW_EVENTS)
-        (self.folder / "forbidden.csv").chmod(0)
         (self.folder / "loop").symlink_to("loop")
         (self.folder / "link").symlink_to("run")
         words = ["train", "log.csv", "--features", "price", "--out", "run", "--epochs", "1", *SET]
@@ -155,6 +152,8 @@ def hostile_command(rng: np.random.Generator, place: Workplace, folder: Path) ->
     """Call a command with hostile words or damaged files: it works or is refused, and says why."""
     here = _empty(folder / "commands")
     shutil.copytree(place.filled, here, symlinks=True)
+    (here / "forbidden.csv").write_text(NEW_EVENTS)
+    (here / "forbidden.csv").chmod(0)
     words = hostile_words(rng, place, here)
     before = _contents(here / "run")
     report = here / "report"
@@ -166,7 +165,7 @@ def hostile_command(rng: np.random.Generator, place: Workplace, folder: Path) ->
         report.write_text(problem, "utf-8", "replace")
         return code
 
-    code = _join_within(fork(use), SECONDS)
+    code = join_within(fork(use), SECONDS)
     shown = " ".join(word if re.fullmatch(r"[\w./=-]{1,40}", word) else repr(word[:60]) for word in words)
     if code is None:
         return f"HANGS {shown}"
@@ -232,19 +231,6 @@ def _contents(folder: Path) -> dict[Path, bytes]:
 
 def _used_memory() -> int:
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-
-
-def _join_within(pid: int, seconds: float) -> int | None:
-    """Return the exit code of a forked process, or None if it had to be stopped."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found, status = os.waitpid(pid, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.005)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    return None
 
 
 # -- disks and users ----------------------------------------------------------------------------------------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
 import warnings
 from collections.abc import Callable
 
@@ -32,5 +34,21 @@ def fork(use: Callable[[], int]) -> int:
         os._exit(code)
 
 
-def join(pid: int) -> int:
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def join(pid: int, within: float = 300) -> int:
+    """Return the exit code of a forked process; fail if it does not end within so many seconds."""
+    code = join_within(pid, within)
+    assert code is not None, f"process {pid} did not end within {within:.0f} s"
+    return code
+
+
+def join_within(pid: int, seconds: float) -> int | None:
+    """Return the exit code of a forked process, or None if it had to be stopped."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found, status = os.waitpid(pid, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return None

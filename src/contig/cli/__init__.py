@@ -120,7 +120,9 @@ def _memory_message(error: MemoryError | RuntimeError) -> str | None:
     if not known and "DefaultCPUAllocator" not in str(error):
         return None
     reason = (str(error).splitlines() or [""])[0][:200]
-    return f"Not enough memory{f' ({reason})' if reason else ''}. Choose smaller numbers, for example of dim."
+    return (
+        f"Not enough memory{f' ({reason})' if reason else ''}. Use less data, or smaller options such as dim."
+    )
 
 
 app = typer.Typer(
@@ -182,7 +184,10 @@ def contig(
 ) -> None:
     """Learn on temporal interaction graphs, with node embeddings that evolve continuously in time."""
     ctx.with_resource(console.shown_log())
-    others = int(os.environ.get("RANK", "0")) > 0  # of several processes (contig.ranks) the first one prints
+    others = os.environ.get("RANK", "0").strip() not in (
+        "",
+        "0",
+    )  # of several processes (contig.ranks) the first one prints
     if others:
         ctx.with_resource(redirect_stdout(StringIO()))
     console.silence(quiet or others)

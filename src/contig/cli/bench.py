@@ -197,9 +197,8 @@ def _steps(text: str | None) -> dict[str, int]:
     if text is None:
         return {}
     first, _, last = text.partition(":")
-    if not (
-        first.isdecimal() and last.isdecimal() and len(text) <= data.MAX_DIGITS and int(first) < int(last)
-    ):
+    short = max(len(first), len(last)) <= data.MAX_DIGITS
+    if not (short and first.isdecimal() and last.isdecimal() and int(first) < int(last)):
         raise ConfigError(f"--steps {text}: expected A:B with A < B, for example 200:400.")
     return {"first": int(first), "last": int(last)}
 

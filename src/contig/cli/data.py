@@ -38,9 +38,9 @@ def _column(flags: Sequence[str], help: str) -> Any:
     return Annotated[str | None, typer.Option(*flags, metavar="COLUMN", help=help)]
 
 
-# The options of ReadOptions, one for each field.
 MAX_DIGITS = 9  # of a number; Python refuses to convert thousands of digits
 
+# The options of ReadOptions, one for each field.
 READING_OPTIONS: dict[str, Any] = {
     "src": _column(["--src"], "Column of the sources: its name or position."),
     "dst": _column(["--dst"], "Column of the destinations."),

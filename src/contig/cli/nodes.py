@@ -90,6 +90,11 @@ def parse_time(option: str, given: str | None, stream: EventStream) -> float | N
     time = clock.parse_time(given, stream.t, f"{option} {given}")
     if not abs(time) < clock.LATEST:
         raise ConfigError(f"{option} {given}: times are finite and below {clock.LATEST:,}.")
+    span = clock.TimeSpan.of(stream.t)
+    if span.unix is not None and span.iso(time) is None:
+        raise ConfigError(
+            f"{option} {given}: is the unit right? The events are in {span.unix}; this is not a date in them."
+        )
     return time
 
 

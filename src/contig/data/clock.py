@@ -72,10 +72,13 @@ class TimeSpan:
         return f"{EPOCH + timedelta(seconds=t / self.per_second):%Y-%m-%d}"
 
     def iso(self, t: Number) -> str | None:
-        """Return a time as an ISO date with a time zone, or None if the times are not dates."""
+        """Return a time as an ISO date with a time zone, or None if it is not a date."""
         if self.unix is None:
             return None
-        return (EPOCH + timedelta(seconds=t / self.per_second)).isoformat()
+        try:
+            return (EPOCH + timedelta(seconds=t / self.per_second)).isoformat()
+        except OverflowError:  # after the year 9999, as a time in a finer unit would be
+            return None
 
 
 def _clock(first: Number, last: Number) -> Clock | None:

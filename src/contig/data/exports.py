@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from contig.data.events import EventStream
 
 TIME_COLUMNS = ("t", "at", "last_event")
+YEAR_1, YEAR_10000 = -62_135_596_800, 253_402_300_800  # in seconds since 1970
 UNITS = {"seconds": "s", "milliseconds": "ms", "microseconds": "us", "nanoseconds": "ns"}
 
 
@@ -68,32 +69,43 @@ def timestamps(t: Array, stream: EventStream) -> pa.Array:
     return _as_timestamps(pa.array(t), clock)
 
 
-def _as_timestamps(t: pa.Array, clock: Clock) -> pa.Array:
+def _as_timestamps(t: pa.Array, clock: Clock, zone: str | None = "UTC") -> pa.Array:
     if pa.types.is_floating(t.type):  # microseconds are the finest that float64 holds of a date in seconds
         whole = pc.cast(pc.round(pc.multiply(t, 1e6 / TICKS[clock])), pa.int64())
-        return whole.cast(pa.timestamp("us", "UTC"))
-    return t.cast(pa.timestamp(UNITS[clock], "UTC"))
+        return whole.cast(pa.timestamp("us", zone))
+    return t.cast(pa.timestamp(UNITS[clock], zone))
+
+
+def _are_dates(t: pa.ChunkedArray, clock: Clock) -> bool:
+    """Return whether all times are in the years 1 to 9999, as those in a wrong unit are not."""
+    first, last = pc.min_max(t).as_py().values()
+    if first is None:
+        return True
+    return bool(first / TICKS[clock] >= YEAR_1 and last / TICKS[clock] < YEAR_10000)
 
 
 def with_dates(table: pa.Table, stream: EventStream, *, text: bool) -> pa.Table:
     """Return a table whose times (``t``, ``at``, ``last_event``) are timestamps, or ISO 8601 ``text``.
 
-    Nothing changes if the times of the stream do not look like Unix times.
+    Nothing changes if the times of the stream do not look like Unix times, and columns with times outside
+    the years 1 to 9999 stay numbers.
     """
     clock = TimeSpan.of(stream.t).unix
     for place, name in enumerate(table.column_names if clock is not None else ()):
-        if name not in TIME_COLUMNS or clock is None:
+        if name not in TIME_COLUMNS or clock is None or not _are_dates(table.column(place), clock):
             continue
-        dates = _as_timestamps(table.column(place), clock)
-        table = table.set_column(place, name, _iso(dates) if text else dates)
+        times = table.column(place)
+        dates = _iso(_as_timestamps(times, clock, None)) if text else _as_timestamps(times, clock)
+        table = table.set_column(place, name, dates)
     return table
 
 
 def _iso(dates: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Write timestamps as ``2024-05-01T12:00:00Z``, with a fraction only where one of them has it."""
+    """Write timestamps without a zone as ``2024-05-01T12:00:00Z``, with fractions if one of them has some."""
     with suppress(pa.ArrowInvalid):
-        dates = dates.cast(pa.timestamp("s", "UTC"))
-    return pc.strftime(dates, format="%Y-%m-%dT%H:%M:%SZ")
+        dates = dates.cast(pa.timestamp("s"))
+    # not strftime, which needs the time zones of the system
+    return pc.binary_join_element_wise(pc.replace_substring(dates.cast(pa.string()), " ", "T"), "Z", "")
 
 
 def as_pandas(table: pa.Table) -> Any:

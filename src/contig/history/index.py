@@ -270,6 +270,11 @@ class History:
         """
         if self.on_host:
             raise DataError("append: a history in pinned host memory cannot grow; use extended.")
+        if self.whole is not None:
+            raise DataError(
+                "append: this history is the first part of an index and shares its arrays; append to the "
+                "whole, or index these events alone with History.from_stream(stream[:n])."
+            )
         rows = check_appended(self.events, src, dst, t, features)
         if not len(t):
             return
@@ -282,7 +287,6 @@ class History:
         if self._evidence:
             check_limits(num_nodes, longest_after(self.segments, src, dst))
         # Everything is checked; only now does anything change.
-        self.whole = None
         first, end = self.num_events, self.num_events + len(t)
         if end >= MAX_INT32_EVENTS:
             self.segments.widen_events()

@@ -106,11 +106,13 @@ class Engine:
             if self._closed:
                 return
             self._closed = True
-            self._writer.close()
-            self._snapshots.stop()
-            if snapshot:
-                self._snapshots.take()
-            self._held.close()
+            try:
+                self._writer.close()
+                self._snapshots.stop()
+                if snapshot:
+                    self._snapshots.take()
+            finally:
+                self._held.close()
 
     def __enter__(self) -> Self:
         return self

@@ -10,6 +10,8 @@ from contig.data.ids import NodeIds, Side
 from contig.errors import DataError, UnknownNodeError, did_you_mean
 
 Id = int | str
+LONGEST_SUGGESTED = 100  # characters of an id; longer ones get no suggestion
+SHOWN = 100  # characters of an id in a message
 SUGGESTED_FROM = 100  # ids that are compared with a mistyped one; a server has no time for all of them
 UNSORTED = 4096  # new ids that a search scans one by one before they are sorted in
 
@@ -82,14 +84,15 @@ class NodeIndex:
             )
         if not found:
             where = f" on the {side} side" if side and self.bipartite else ""
+            meant = self._suggestion(typed, limit)
             raise UnknownNodeError(
-                f"Node {label!r} is not known{where}: no event has named it.{self._suggestion(typed, limit)}"
+                f"Node {_shortened(label)} is not known{where}: no event has named it.{meant}"
             )
         return found.pop()
 
     def _suggestion(self, label: Id | None, below: int) -> str:
         """Return a question after text ids that may be meant: those with the longest common beginning."""
-        if not isinstance(label, str):
+        if not isinstance(label, str) or len(label) > LONGEST_SUGGESTED:
             return ""
         for length in range(len(label) - 1, len(label) // 2 - 1, -1):
             if length and (found := self.by_prefix(label[:length], SUGGESTED_FROM, below)):
@@ -127,3 +130,9 @@ class NodeIndex:
     def names(self, numbers: Sequence[int]) -> list[Id]:
         """Return the user's ids of nodes."""
         return [self.labels[i] for i in numbers]
+
+
+def _shortened(label: Id) -> str:
+    """Return an id for a message: all of it, or its beginning."""
+    text = repr(label)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text):,} characters)"

@@ -16,6 +16,8 @@ from contig.data.columns import ARROW_ERRORS, is_list, is_text
 from contig.serve.problems import SHOWN_ERRORS, FieldError, RequestError, field_errors
 from contig.serve.schemas import Event
 
+MANY_ERRORS = 1000  # in one object; pydantic builds each of them
+
 JSON = "application/json"
 JSON_LINES = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -71,9 +73,17 @@ def _events(limit: int) -> TypeAdapter[list[Event]]:
     return TypeAdapter(Annotated[list[Event], Field(max_length=limit, fail_fast=True)])
 
 
+def _details(error: ValidationError) -> list[Any]:
+    """Return what is wrong; an object with thousands of unknown fields would fill the memory with it."""
+    if error.error_count() > MANY_ERRORS:
+        raise _invalid(f"The body has {error.error_count():,} errors; see the schema in /docs.", [])
+    found: list[Any] = error.errors(include_url=False, include_input=False, include_context=False)
+    return found
+
+
 def check_length(error: ValidationError, limit: int, what: str = "events") -> None:
     """Refuse a list over the limit, if that is what is wrong; the rest of it was not read."""
-    if any(one["type"] == "too_long" for one in error.errors(include_url=False, include_input=False)):
+    if any(one["type"] == "too_long" for one in _details(error)):
         raise RequestError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
             f"The request has more than {limit:,} {what}, the limit; send several.",
@@ -97,8 +107,7 @@ def _json_lines(body: bytes, limit: int) -> pa.Table:
 
 
 def errors_in_body(error: ValidationError, *place: int) -> list[FieldError]:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return field_errors([{**one, "loc": ("body", *place, *one["loc"])} for one in found])
+    return field_errors([{**one, "loc": ("body", *place, *one["loc"])} for one in _details(error)])
 
 
 def _table(events: Sequence[Event]) -> pa.Table:

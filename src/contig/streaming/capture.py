@@ -14,6 +14,7 @@ model promises that with an attribute ``fixed_shapes = True``; without it a step
 
 from __future__ import annotations
 
+import gc
 import logging
 import warnings
 from collections.abc import Callable, Iterator
@@ -133,7 +134,7 @@ class Captured:
         graph = torch.cuda.CUDAGraph()
         stream = torch.cuda.current_stream()
         try:
-            with torch.cuda.graph(graph):
+            with _uncollected(), torch.cuda.graph(graph):
                 self.result = self._advance()
         except RuntimeError as error:
             torch.cuda.set_stream(stream)  # a failed capture leaves its own stream as the current one
@@ -146,6 +147,18 @@ class Captured:
             return False
         self.graph = graph
         return True
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the garbage collector away: freeing the graph of a former walk would break a capture."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _end_capture_of_random_numbers() -> None:

@@ -98,8 +98,8 @@ def walk(model: Model, stream: EventStream, queries: Queries, until: float = np.
         rows = rows[queries.t[rows] <= until]
         if not len(rows):
             break
-        asked = queries.src[rows], queries.dst[rows], queries.t[rows], queries.t[start]
-        answers |= dict(zip(rows.tolist(), _answers(model, state, history, *asked), strict=True))
+        query = queries.src[rows], queries.dst[rows], queries.t[rows], queries.t[start]
+        answers |= dict(zip(rows.tolist(), _answers(model, state, history, *query), strict=True))
         # a changed stream may be shorter; what is observed after the last batch of interest does not matter
         model.observe(state, history, batch_of(history, observe_from, min(observe_to, len(stream))))
     return answers
