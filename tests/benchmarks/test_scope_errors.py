@@ -25,4 +25,6 @@ def test_the_error_vanishes_with_all_namers_and_enough_hops(
     found = dict(measure(run, events=40))
     assert found["exact"].high < 2e-5
     assert found["exact"].mean < found["near, all namers"].mean < found["pair"].mean
-    assert found["near, 64 namers"].mean <= found["near, 8 namers"].mean
+    assert found["near, 64 namers"].mean == pytest.approx(
+        found["near, all namers"].mean
+    )  # there are 14 nodes

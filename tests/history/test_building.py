@@ -62,6 +62,7 @@ def test_index_equals_reading_the_files(tmp_path: Path, changes: dict[str, Any])
     build([files], tmp_path / "index", ReadOptions(), SMALL)
     expected, found = contig.read_events(files), contig.read_events(tmp_path / "index")
     assert expected.equals(found)
+    assert found.dates == expected.dates == (changes in (DATES, FRACTIONS))
     assert found.fingerprint() == expected.fingerprint()
     assert found.ids.labels.tolist() == expected.ids.labels.tolist()
     assert dict(found.ids.index) == expected.ids.index
@@ -221,6 +222,36 @@ def test_full_disk_leaves_nothing_that_looks_whole_and_the_build_resumes(
     monkeypatch.setattr(ColumnFile, "append", append)
     build([files], folder, ReadOptions(), SMALL)
     assert sorted(path.suffix for path in folder.iterdir()) == [".json"] + [".npy"] * 12
+    expected = contig.read_events(files)
+    assert expected.equals(contig.read_events(folder))
+    _check_equal(History.from_stream(contig.read_events(folder)), History.from_stream(expected))
+
+
+@pytest.mark.parametrize("moved", [0, 1, 7, 12])
+def test_a_build_resumes_that_ended_while_its_files_were_moved(
+    moved: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, folder = write_files(tmp_path), tmp_path / "index"
+    move, left = Path.replace, moved
+
+    def end_later(self: Path, target: Path) -> Path:
+        nonlocal left
+        if self.suffix == ".npy" and self.parent.name == "building":
+            if not left:
+                raise KeyboardInterrupt
+            left -= 1
+        return move(self, target)
+
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "replace", end_later)
+    monkeypatch.setattr(building, "write_head", end)
+    with pytest.raises(KeyboardInterrupt):
+        build([files], folder, ReadOptions(), SMALL)
+    assert len(list(folder.glob("*.npy"))) == moved
+    monkeypatch.undo()
+    build([files], folder, ReadOptions(), SMALL)
     expected = contig.read_events(files)
     assert expected.equals(contig.read_events(folder))
     _check_equal(History.from_stream(contig.read_events(folder)), History.from_stream(expected))

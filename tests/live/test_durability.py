@@ -17,7 +17,7 @@ from support.trained import bit_identical
 
 from contig import files
 from contig.data.events import EventStream
-from contig.errors import DamagedLogError, DataError, DiskError, RunError, StorageFullError
+from contig.errors import ConfigError, DamagedLogError, DataError, DiskError, RunError, StorageFullError
 from contig.live import Engine, run_copy
 from contig.live.run_copy import copy_run, fingerprint
 from contig.live.snapshots import SnapshotFolder
@@ -333,6 +333,17 @@ def test_a_folder_keeps_its_own_run(
         assert engine.status().live_events == 0
     with pytest.raises(RunError, match="serves another version"):
         open_engine(tmp_path / "live", live_run("contig"))
+
+
+@pytest.mark.parametrize("batch_id", ["", 5, "half \ud83d"])
+def test_a_batch_id_that_cannot_be_stored_is_refused(
+    live_run: Callable[[str], Path], tiny: EventStream, tmp_path: Path, batch_id: Any
+) -> None:
+    with open_engine(tmp_path, live_run("contig")) as engine:
+        with pytest.raises(ConfigError, match="batch_id="):
+            engine.observe(rows(tiny, slice(HEAD, HEAD + 3)), batch_id=batch_id)
+        assert engine.status().live_events == 0
+        assert engine.observe(rows(tiny, slice(HEAD, HEAD + 3)), batch_id="a").accepted == 3
 
 
 def test_a_wall_clock_that_goes_backwards_does_not_matter(

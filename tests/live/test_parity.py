@@ -12,6 +12,7 @@ from support.live import HEAD, Offline, open_engine, rows, train_for_serving
 
 from contig.data.events import EventStream
 from contig.errors import UnknownNodeError
+from contig.live.queries import _spaced
 
 CLOSE = {"rtol": 0, "atol": 1e-6}
 
@@ -86,6 +87,19 @@ def test_the_past_is_as_it_was(live_run: Callable[[str], Path], tiny: EventStrea
         )
     for time, vector in zip(path.times.tolist(), path.embeddings, strict=True):
         np.testing.assert_allclose(vector, offline.embed(3, time), **CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "steps", "expected"),
+    [
+        (0, 10, 5, [0.0, 2.5, 5.0, 7.5, 10.0]),
+        (2**62 - 9, 2**62 - 2, 4, [2**62 - 9, 2**62 - 7, 2**62 - 5, 2**62 - 2]),
+        (2**60 + 1, 2**60 + 1, 1, [2**60 + 1]),
+        (0.5, 1.5, 3, [0.5, 1.0, 1.5]),
+    ],
+)
+def test_times_of_a_path_are_exact(first: float, last: float, steps: int, expected: list[float]) -> None:
+    assert _spaced(first, last, steps).tolist() == expected
 
 
 @pytest.mark.parametrize("model", ["tgn", "jodie", "dyrep", "recency"])

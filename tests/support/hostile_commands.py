@@ -53,7 +53,7 @@ COMMANDS = {
     "bench": "bench BAD",
     "reproduce": "reproduce BAD",
 }
-# These take long, or never end, where their main argument is valid: it never is.
+# These take long, or never end, where their main argument is valid: they get none that is.
 ENDLESS = ("serve", "send", "repeat", "compare", "tune", "bench", "reproduce")
 LONGER = ("--epochs", "--patience", "--seeds", "--repeats")  # a huge number is valid, and takes its time
 # No path outside the working folder that root could overwrite.
@@ -93,7 +93,6 @@ WORDS = (
     *("a=b", "dim=-1", "dim=1e9", "dim=1000000000", "lr=inf", "seed=-1", "heads=99", "neighbors=999999999"),
     *(
         "$HOME",
-        "~nobody/x",
         ".",
         "/proc/self/mem",
         "/proc/none/x.csv",
@@ -191,7 +190,7 @@ def hostile_words(rng: np.random.Generator, place: Workplace, here: Path) -> lis
             words.append(option.opts[0])
         elif option.opts[0] not in LONGER:
             words += [option.opts[0], _hostile_word(rng, here, name)]
-    words = [_hostile_string(rng) if word == "BAD" else word for word in words]
+    words = [_bad_argument(rng) if word == "BAD" else word for word in words]
     return [*words, "--epochs", "1", *SET] if name == "train" else words
 
 
@@ -206,6 +205,13 @@ def _hostile_word(rng: np.random.Generator, here: Path, command: str) -> str:
 
 def _hostile_string(rng: np.random.Generator) -> str:
     return WORDS[rng.integers(len(WORDS))]
+
+
+def _bad_argument(rng: np.random.Generator) -> str:
+    """Return a word that is neither a run nor a dataset."""
+    while (word := _hostile_string(rng)) in ("run", "link"):
+        continue
+    return word
 
 
 def _invoked(words: list[str], here: Path) -> tuple[int, str]:

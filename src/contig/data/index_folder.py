@@ -52,6 +52,7 @@ class IndexHead(Record):
     nodes: int
     files: dict[str, IndexedFile]
     request: str = ""  # what was indexed, and how
+    dates: bool = False  # whether the times were dates
     home: str = ""  # the index that the files are linked from; what is derived from them is stored there
 
 
@@ -108,7 +109,7 @@ def open_index(folder: Path) -> EventStream:
     ids = NodeIds(map_array(folder, "ids"), column("is_dst"))
     if len(ids) != head.nodes or any(len(columns[name]) != head.events for name in ("src", "dst", "t")):
         raise DataError(f"{folder}: the columns do not have the lengths that {HEAD} says. {CURE}")
-    return EventStream(ids=ids, origin=head.origin, **columns)
+    return EventStream(ids=ids, origin=head.origin, dates=head.dates, **columns)
 
 
 def map_array(folder: Path, name: str) -> Array:

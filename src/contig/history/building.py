@@ -142,21 +142,29 @@ class _Build:
         progress = self._resumed()
         progress = self._write_stream(progress)
         assert progress.facts is not None
-        self._write_entries(progress, progress.facts)
-        self._finish(progress.facts)
+        progress = self._write_entries(progress, progress.facts)
+        self._finish(progress, progress.facts)
 
     def _resumed(self) -> BuildProgress:
         """Return the progress so far; of another request, nothing is kept."""
         found = read_progress(self.work)
         if found is not None and found.request == self.request:
             log.info(f"resuming the index in {self.folder}")
-            return found
+            return self._with_all_files(found)
         with disk_errors(self.work):
             shutil.rmtree(self.work, ignore_errors=True)
             self.work.mkdir(parents=True, exist_ok=True)
         progress = BuildProgress(request=self.request)
         progress.save(self.work)
         return progress
+
+    def _with_all_files(self, progress: BuildProgress) -> BuildProgress:
+        """Take back the files of a build that was interrupted while they were moved."""
+        with disk_errors(self.folder):
+            for name in progress.moving:
+                if not (self.work / name).exists():
+                    (self.folder / name).replace(self.work / name)
+        return replace(progress, moving=())
 
     def _write_stream(self, progress: BuildProgress) -> BuildProgress:
         if progress.facts is not None and progress.ids_written and progress.events == progress.facts.events:
@@ -180,7 +188,7 @@ class _Build:
             task.end()
         return progress
 
-    def _write_entries(self, progress: BuildProgress, facts: StreamFacts) -> None:
+    def _write_entries(self, progress: BuildProgress, facts: StreamFacts) -> BuildProgress:
         """Write the entries of all nodes, a range of nodes at a time."""
         columns = [map_array(self.work, name) for name in ("src", "dst", "t")]
         length = count_entries(columns[0], columns[1], facts.nodes)
@@ -206,14 +214,16 @@ class _Build:
             for file in files:
                 file.close()
         task.end()
+        return progress
 
-    def _finish(self, facts: StreamFacts) -> None:
+    def _finish(self, progress: BuildProgress, facts: StreamFacts) -> None:
         """Move the complete files to their places, and write the head last."""
         names = sorted(path.name for path in self.work.glob("*.npy"))
         self.display.line("computing checksums")
         files = {name: IndexedFile.of(self.work / name) for name in names}
         if is_index(self.folder):  # replaced
             unlink_index(self.folder)
+        replace(progress, moving=tuple(names)).save(self.work)
         with disk_errors(self.folder):
             for name in names:
                 (self.work / name).replace(self.folder / name)
@@ -223,6 +233,7 @@ class _Build:
             nodes=facts.nodes,
             files=files,
             request=_text(self.request),
+            dates=facts.dates,
         )
         write_head(self.folder, head)
         shutil.rmtree(self.work, ignore_errors=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 from contig.data.clock import TimeLike
 from contig.data.ids import Side
-from contig.errors import RunError
+from contig.errors import ConfigError, RunError
 from contig.files import as_path
 from contig.live.answers import Embeddings, FoundNode, LiveTrajectory, PastEvent, Receipt, Status
 from contig.live.events import Events, checked
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+SURROGATE = frozenset(map(chr, range(0xD800, 0xE000)))  # half of a pair, which has no encoding
+
+
 class Engine:
     """A trained model, the events since its training, and its state after them.
 
     Nodes are given by the user's ids; unknown ones become nodes when an event names them. A time is a number
     as in the events, or a date. Any number of threads may call any method. ``observe`` returns when the
-    events are on disk; whoever asks afterwards gets answers that know them.
+    events are on disk; later queries see them.
     """
 
     def __init__(
@@ -132,6 +135,7 @@ class Engine:
         values raise ``DataError``, and a full disk ``StorageFullError``: then nothing has changed. A batch
         with a ``batch_id`` that was used before changes nothing and gets the first receipt again.
         """
+        _check_batch_id(batch_id)
         return self._writer.observe(checked(events, self._traits, self.settings.max_batch), batch_id)
 
     # -- answers -----------------------------------------------------------------------------------------
@@ -211,3 +215,9 @@ class Engine:
         if self._closed:
             raise RunError(f"The engine of {self.folder} is closed.")
         return self._queries
+
+
+def _check_batch_id(given: str | None) -> None:
+    """Raise ``ConfigError`` for what the log cannot store."""
+    if given is not None and not (isinstance(given, str) and given and SURROGATE.isdisjoint(given)):
+        raise ConfigError(f"batch_id={given!r:.100}: pass text that is not empty and can be encoded.")

@@ -157,7 +157,8 @@ class EventLog:
 
     def fact(self, name: str) -> str | None:
         """Return a value that was stored with the log."""
-        row = self._run("SELECT value FROM facts WHERE name = ?", name).fetchone()
+        with self._reporting():
+            row = self._run("SELECT value FROM facts WHERE name = ?", name).fetchone()
         return None if row is None else str(row[0])
 
     def set_fact(self, name: str, value: str) -> None:

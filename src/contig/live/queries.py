@@ -25,6 +25,7 @@ from contig.runs.queries import check_k
 from contig.runs.recommending import CANDIDATES_AT_ONCE, best
 
 MAX_STEPS = 10_000
+MAX_EXACT = 2**53  # float64 holds all integers up to here
 
 Id = int | str
 Ints = NDArray[np.int64]
@@ -35,7 +36,7 @@ class Queries:
 
     def __init__(self, graph: LiveGraph, ids: NodeIndex, partners: Partners, trained_times: Array) -> None:
         self.graph, self.ids, self.partners = graph, ids, partners
-        self._trained_times = trained_times  # whose unit tells what a date is
+        self._trained_times = trained_times  # used to convert dates
 
     # -- answers -----------------------------------------------------------------------------------------
 
@@ -97,10 +98,10 @@ class Queries:
         """Embed a node at equally spaced times."""
         if isinstance(steps, bool) or not isinstance(steps, int) or not 1 <= steps <= MAX_STEPS:
             raise ConfigError(f"steps={steps!r}: pass a whole number from 1 to {MAX_STEPS:,}.")
-        first, last = (self._given_time(given).double().item() for given in (start, end))
+        first, last = (self._given_time(given).item() for given in (start, end))
         if last < first:
             raise DataError(f"The trajectory ends, at {last}, before it starts, at {first}.")
-        times = np.linspace(first, last, steps)
+        times = _spaced(first, last, steps)
         whole = self._tensor(times) if (np.floor(times) == times).all() else torch.from_numpy(times)
         whole = whole.to(self.graph.history.device)
         vectors, known = [], None
@@ -229,3 +230,11 @@ class Queries:
         masked: Any = np.ma.masked_array(np.full(len(score), 0 if last is None else last), mask=last is None)
         labels = [np.array(self.ids.names(rows.tolist())) for rows in (src, dst)]
         return Scores(labels[0], labels[1], times, score, probability, surprise, known, masked)
+
+
+def _spaced(first: float, last: float, steps: int) -> Array:
+    """Return equally spaced times; integers that float64 cannot hold, such as nanoseconds, stay integers."""
+    whole = isinstance(first, int) and isinstance(last, int)
+    if not whole or max(abs(first), abs(last)) <= MAX_EXACT:
+        return np.linspace(first, last, steps)
+    return np.array([first + (last - first) * i // max(steps - 1, 1) for i in range(steps)])

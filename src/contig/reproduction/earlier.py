@@ -41,7 +41,7 @@ class Choices(Record):
             models=study.models,
             seeds=study.seeds,
             quick=study.scale.quick,
-            configs=None if study.configs == packaged_folder() else str(study.configs),
+            configs=None if study.configs == packaged_folder() else str(study.configs.resolve()),
             any_numerics=study.any_numerics,
             every_dataset=study.every_dataset,
         )

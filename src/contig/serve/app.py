@@ -50,7 +50,6 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Finish what was accepted before the engine is closed."""
     yield
     service: Service = app.state.service
-    service.stopping = True
     service.workers.finish()
     service.engine.close()
 

@@ -191,16 +191,19 @@ class Client:
     def _call(self, method: str, path: str, **content: Any) -> dict[str, Any]:
         try:
             response = self._http.request(method, path, **content)
-            if response.is_success:
-                found: dict[str, Any] = response.json()
-                return found
-            raise ServiceError(_detail(response), response.status_code)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServiceError(
                 f"{self.url}: no answer from a service ({error or type(error).__name__})."
             ) from None
+        except (TypeError, ValueError) as error:
+            raise ServiceError(f"{self.url}{path}: the request cannot be sent ({error}).") from None
+        if not response.is_success:
+            raise ServiceError(_detail(response), response.status_code)
+        try:
+            found: dict[str, Any] = response.json()
         except ValueError as error:
             raise ServiceError(f"{self.url}{path}: the answer is not JSON ({error}).") from None
+        return found
 
 
 def _quoted(id: int | str) -> str:

@@ -28,9 +28,7 @@ async def healthz() -> HealthAnswer:
 
 @router.get("/readyz", summary="Whether the service takes requests")
 async def readyz(here: Here) -> HealthAnswer:
-    """Answer 503 while the service is stopping, and when its engine has failed and must be opened again."""
-    if here.stopping:
-        raise RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "The service is stopping.")
+    """Answer 503 when the engine has failed and must be opened again."""
     try:
         here.engine.check()
     except RunError:  # whose message names the folder, and this answers without a token

@@ -26,7 +26,6 @@ class Service:
     settings: ServeSettings
     workers: Workers
     metrics: Metrics
-    stopping: bool = False
 
 
 def _service(request: Request) -> Service:

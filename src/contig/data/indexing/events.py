@@ -102,6 +102,7 @@ def survey(connection: DuckDBPyConnection, sources: Sources, budget: Budget, ori
         sources=numbers[0],
         nodes=numbers[1],
         text_length=longest,
+        dates=sources.dates,
         cuts=_cuts(connection, sources, events, budget.events_at_once(width)),
     )
 

@@ -47,6 +47,7 @@ class StreamFacts(Record):
     sources: int  # nodes before the destinations in a bipartite stream; otherwise all of them
     nodes: int
     text_length: int  # of the longest id; 0 for integers
+    dates: bool  # whether the times were dates
     cuts: tuple[str, ...]  # times (in SQL) at which the events are divided into parts, each sorted at once
 
 
@@ -61,6 +62,7 @@ class BuildProgress(Record):
     events: int = 0  # in these parts
     nodes_placed: int = 0  # nodes whose entries are written
     entries: int = 0  # of these nodes
+    moving: tuple[str, ...] = ()  # the complete files, once they are being moved to the folder of the index
 
     def save(self, folder: Path) -> None:
         write_json(folder / FILE, {"schema": SCHEMA, **encode(self)}, durable=True)
