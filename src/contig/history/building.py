@@ -141,9 +141,9 @@ class _Build:
         """Do what is left, and make the folder an index."""
         progress = self._resumed()
         progress = self._write_stream(progress)
-        assert progress.facts is not None
-        progress = self._write_entries(progress, progress.facts)
-        self._finish(progress, progress.facts)
+        facts = progress.facts
+        assert facts is not None
+        self._finish(self._write_entries(progress, facts), facts)
 
     def _resumed(self) -> BuildProgress:
         """Return the progress so far; of another request, nothing is kept."""
