@@ -86,7 +86,8 @@ def test_a_task_of_an_installed_package(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"measure": Task.measure}, "it is abstract; implement measure"),
+        ({"measure": Task.measure}, "it measures nothing; implement measure or measure_each"),
+        ({"table": Task.table}, "it is abstract; implement table"),
         ({"name": "other"}, "its attribute 'name' is 'other'"),
         ({"options": dict}, "options must be a dataclass"),
         (

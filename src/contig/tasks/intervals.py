@@ -105,9 +105,6 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
     def scores_heuristics(cls) -> bool:
         return True
 
-    def measure(self, context: EvaluationContext) -> IntervalResult:
-        return self.measure_each(context).result
-
     def measure_each(self, context: EvaluationContext) -> Measured[IntervalResult]:
         from contig.tasks.link_negatives import draw_negatives
         from contig.tasks.link_scoring import score_ours

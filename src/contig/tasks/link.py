@@ -154,9 +154,6 @@ class LinkTask(Task[LinkOptions, LinkResult]):
     headline = "ap"
     selections = {"transductive": "transductive", OURS: "inductive", DYGLIB: "inductive_dyglib"}  # noqa: RUF012
 
-    def measure(self, context: EvaluationContext) -> LinkResult:
-        return self.measure_each(context).result
-
     def measure_each(self, context: EvaluationContext) -> Measured[LinkResult]:
         from contig.tasks.link_negatives import draw_negatives
         from contig.tasks.link_scoring import score_links

@@ -148,9 +148,6 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
         wanted = self.opt.candidates
         return None if wanted is None or wanted >= len(context.data.stream.destinations) - 1 else wanted
 
-    def measure(self, context: EvaluationContext) -> RecommendResult:
-        return self.measure_each(context).result
-
     def measure_each(self, context: EvaluationContext) -> Measured[RecommendResult]:
         from contig.tasks.ranking import rank_test_events
 

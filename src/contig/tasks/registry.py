@@ -50,6 +50,8 @@ def check_task_class(name: str, found: Any) -> None:
 def _problem(name: str, kind: type[Task[Any, Any]]) -> str | None:
     if missing := sorted(getattr(kind, "__abstractmethods__", ())):
         return f"it is abstract; implement {', '.join(missing)}"
+    if kind.measure is Task.measure and kind.measure_each is Task.measure_each:
+        return "it measures nothing; implement measure or measure_each"
     if lacking := [a for a in ("name", "summary", "options", "result_type") if not hasattr(kind, a)]:
         return f"give it the class attribute {lacking[0]}"
     if ":" not in name and kind.name != name:

@@ -26,11 +26,11 @@ P = TypeVar("P", bound=Protocol)
 class Task(ABC, Generic[Options, R]):
     """One way to measure a trained model on its test events.
 
-    A subclass sets the four class attributes and implements ``measure`` and ``table``; the values of its
-    options are in ``self.opt``.
+    A subclass sets the four class attributes and implements ``table`` and either ``measure`` or, if it also
+    has a prediction for each event, ``measure_each``. The values of its options are in ``self.opt``.
 
     ``contig evaluate --help`` imports the module of every task, so modules of tasks import torch only inside
-    ``measure``.
+    these methods.
     """
 
     name: ClassVar[str]  # for ``--task`` and ``Run.evaluate``
@@ -71,12 +71,12 @@ class Task(ABC, Generic[Options, R]):
         """Return the selections to report by a protocol, which may have more."""
         return cls.selections
 
-    @abstractmethod
     def measure(self, context: EvaluationContext) -> R:
         """Measure the test events, continuing from the state after validation."""
+        return self.measure_each(context).result
 
     def measure_each(self, context: EvaluationContext) -> Measured[R]:
-        """Also return a prediction for each event; a task without predictions need not override this."""
+        """Measure the test events, and return a prediction for each too, if the task has predictions."""
         return Measured(self.measure(context), {})
 
     @classmethod
