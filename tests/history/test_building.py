@@ -54,9 +54,11 @@ USERS = {**TEXT, "dst": lambda c, n: [f"item {x}" for x in c["dst"]]}
 DATES = {"t": lambda c, n: pa.array(c["t"] * 1_000_000, pa.timestamp("us"))}
 FRACTIONS = {"t": lambda c, n: pa.array(c["t"] * 1_500_000, pa.timestamp("us", "UTC"))}
 FLOATS = {"t": lambda c, n: c["t"] / 3, "src": lambda c, n: c["src"].astype(float)}
+MISSING = {"label": lambda c, n: pa.array(c["label"], mask=np.arange(n) % 3 == 0)}
+MISSING_FLOATS = {"label": lambda c, n: np.where(np.arange(n) % 3 == 0, np.nan, c["label"])}
 
 
-@pytest.mark.parametrize("changes", [{}, TEXT, USERS, DATES, FRACTIONS, FLOATS])
+@pytest.mark.parametrize("changes", [{}, TEXT, USERS, DATES, FRACTIONS, FLOATS, MISSING, MISSING_FLOATS])
 def test_index_equals_reading_the_files(tmp_path: Path, changes: dict[str, Any]) -> None:
     files = write_files(tmp_path, **changes)
     build([files], tmp_path / "index", ReadOptions(), SMALL)

@@ -125,9 +125,14 @@ def _features(summary: Summary) -> str:
 
 
 def _labels(summary: Summary, most: int = 8) -> str:
+    from contig.data.validation import UNKNOWN_LABEL
+
     if summary.labels is None:
         return "none"
-    shown = [f"{count:,} of class {name}" for name, count in list(summary.labels.items())[:most]]
+    shown = [
+        f"{count:,} not known" if name == str(UNKNOWN_LABEL) else f"{count:,} of class {name}"
+        for name, count in list(summary.labels.items())[:most]
+    ]
     more = len(summary.labels) - most
     return ", ".join(shown) + (f" and {more:,} more classes" if more > 0 else "")
 

@@ -165,9 +165,20 @@ def _text_ids(column: Column) -> TextIds:
 
 
 def validate_labels(column: Column) -> Ints:
-    """Validate labels: whole numbers of any type, also written as text, or yes and no."""
-    column.reject_missing("label")
-    return whole_numbers(column, parsed_numbers(_without_words(column), BAD_LABEL), BAD_LABEL)
+    """Validate labels: whole numbers of any type, also written as text, or yes and no.
+
+    Missing ones, which are not known yet, become ``UNKNOWN_LABEL``.
+    """
+    values = column.plain()
+    missing = pc.is_null(values, nan_is_null=True).to_numpy()
+    if missing.all():
+        return np.full(len(missing), UNKNOWN_LABEL)
+    filled = (
+        pc.if_else(pa.array(missing), pa.scalar(0).cast(values.type), values) if missing.any() else values
+    )
+    whole = replace(column, values=filled)
+    labels = whole_numbers(whole, parsed_numbers(_without_words(whole), BAD_LABEL), BAD_LABEL)
+    return np.where(missing, UNKNOWN_LABEL, labels) if missing.any() else labels
 
 
 def _without_words(column: Column) -> Column:
@@ -182,18 +193,16 @@ def _without_words(column: Column) -> Column:
     return replace(column, values=values)
 
 
-def validate_known_labels(column: Column) -> Ints | None:
-    """Validate labels of which some may be missing: those become ``UNKNOWN_LABEL``; None if all are."""
-    values = column.plain()
-    missing = pc.is_null(values, nan_is_null=True).to_numpy()
+def validate_new_labels(column: Column) -> Ints | None:
+    """Validate the labels of new events: none may be negative; None if all are missing."""
+    missing = pc.is_null(column.plain(), nan_is_null=True).to_numpy()
     if missing.all():
         return None
-    filled = pc.if_else(pa.array(missing), pa.scalar(0).cast(values.type), values)
-    labels = validate_labels(replace(column, values=filled)).copy()
-    if (labels < 0).any():
-        row = first_true(labels < 0)
+    labels = validate_labels(column)
+    negative = (labels < 0) & ~missing
+    if negative.any():
+        row = first_true(negative)
         raise column.error(row, "is negative; labels are class numbers such as 0 and 1.", int(labels[row]))
-    labels[missing] = UNKNOWN_LABEL
     return labels
 
 

@@ -12,6 +12,7 @@ from support.event_files import assert_same, duckdb, pl, rejection
 
 from contig.data.events import EventStream
 from contig.data.readers import read_events
+from contig.data.validation import UNKNOWN_LABEL
 from contig.errors import DataError
 
 
@@ -127,6 +128,25 @@ def test_labels_may_be_booleans_or_whole_floats() -> None:
 
 
 @pytest.mark.parametrize(
+    "labels",
+    [
+        [1, None, 0],
+        [1.0, None, 0.0],
+        [1.0, float("nan"), 0.0],
+        [True, None, False],
+        pa.array([1, None, 0], pa.uint8()),
+        ["yes", None, "no"],
+        pa.array(["1", None, "0"]).dictionary_encode(),
+    ],
+)
+def test_missing_labels_are_unknown(labels) -> None:
+    base = {"src": [1, 2, 1], "dst": [2, 3, 3], "t": [0, 1, 2]}
+    assert read_events(pa.table({**base, "label": labels})).label.tolist() == [1, UNKNOWN_LABEL, 0]
+    nothing = pa.table({**base, "label": pa.nulls(3, pa.string())})
+    assert read_events(nothing).label.tolist() == 3 * [UNKNOWN_LABEL]
+
+
+@pytest.mark.parametrize(
     ("column", "values", "parts"),
     [
         ("src", [1, None, 3], ["row 1 (counted from 0)", "column 'src'", "the id is missing"]),
@@ -144,7 +164,6 @@ def test_labels_may_be_booleans_or_whole_floats() -> None:
         ("t", ["2020-01-01", "2020-13-01", "2020-01-02"], ["row 1", "'2020-13-01'", "ISO 8601"]),
         ("t", ["1", "2", "x"], ["row 2", "'x'", "is not a time"]),
         ("t", pa.array([1, 2, 3], pa.time32("s")), ["column 't'", "time32", "times must be"]),
-        ("label", [0, 1, None], ["row 2", "column 'label'", "the label is missing"]),
         ("label", ["0", "bad", "1"], ["row 1", "column 'label'", "'bad'"]),
         ("f1", [0.0, 1.0, None], ["row 2", "column 'f1'", "missing"]),
         ("f1", ["0", "x", "1"], ["row 1", "column 'f1'", "'x'", "is not a number"]),

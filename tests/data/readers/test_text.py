@@ -10,6 +10,7 @@ from support.event_files import JODIE_HEADER, as_csv, assert_same, rejection, se
 
 from contig.data.events import EventStream
 from contig.data.readers import read_events, text_file
+from contig.data.validation import UNKNOWN_LABEL
 from contig.errors import DataError
 
 
@@ -43,6 +44,13 @@ def test_jodie_with_one_constant_feature_keeps_it(tmp_path: Path) -> None:
     assert stream.edge_features is not None
     assert stream.edge_features.tolist() == [[0], [0], [0]]
     assert stream.t.tolist() == [0, 3.5, 4]
+
+
+@pytest.mark.parametrize(("one", "zero"), [("1", "0"), ("yes", "no")])
+def test_empty_labels_are_unknown(one: str, zero: str, tmp_path: Path) -> None:
+    path = tmp_path / "some.csv"
+    path.write_text(f"src,dst,t,label\n1,2,10,{one}\n2,3,11,\n3,1,12,{zero}\n")
+    assert read_events(path).label.tolist() == [1, UNKNOWN_LABEL, 0]
 
 
 @pytest.mark.parametrize("end", ["", ","])
@@ -207,7 +215,6 @@ GOOD = ["src,dst,t,label,f1", "1,2,10,0,0.5", "2,3,11,1,0.25", "3,1,12,0,0.75", 
         ("3,1,soon,0,0.75", ["column 't'", "'soon'", "is not a time", "ISO 8601"]),
         ("3,1,12,maybe,0.75", ["column 'label'", "'maybe'", "is not a whole number", "0 and 1"]),
         ("3,1,12,0.5,0.75", ["column 'label'", "0.5", "is not a whole number"]),
-        ("3,1,12,,0.75", ["column 'label'", "the label is missing"]),
         ("3,1,12,0,heavy", ["column 'f1'", "'heavy'", "is not a number"]),
         ("3,1,12,0,", ["column 'f1'", "the feature is missing", "fill missing features"]),
         ("3,1,12,0,1e300", ["column 'f1'", "1e+300", "is not a finite float32", "scale"]),

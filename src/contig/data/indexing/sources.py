@@ -14,7 +14,7 @@ from contig.data.readers.opened import Roles
 from contig.data.readers.parquet import open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.time_columns import BAD_TIME, TOO_FINE
-from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID
+from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID, UNKNOWN_LABEL
 from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -151,10 +151,12 @@ def _time_column(name: str, kind: str, origin: str) -> EventColumn:
 
 
 def _label(name: str, types: dict[str, str]) -> EventColumn:
-    column = _quoted(name)
-    missing = Check(f"{column} IS NULL", name, "the label is missing; fill it in or remove the event.")
-    whole = [Check(_not_whole(column), name, BAD_LABEL)] if FLOAT.fullmatch(types[name]) else []
-    return EventColumn(name, f"CAST({column} AS BIGINT)", (missing, *whole))
+    """Return the column of the labels; one that is missing or NaN is not known."""
+    known, checks = _quoted(name), []
+    if FLOAT.fullmatch(types[name]):
+        known = f"nullif({known}, 'nan'::DOUBLE)"
+        checks.append(Check(_not_whole(known), name, BAD_LABEL))
+    return EventColumn(name, f"coalesce(CAST({known} AS BIGINT), {UNKNOWN_LABEL})", tuple(checks))
 
 
 def _feature_column(names: Sequence[str], types: dict[str, str], origin: str) -> EventColumn | None:

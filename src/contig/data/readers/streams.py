@@ -23,7 +23,7 @@ from contig.data.readers.opened import OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, has_column, users_and_items
 from contig.data.readers.tables import open_table
-from contig.data.validation import EventColumns, validate_arrays, validate_known_labels
+from contig.data.validation import EventColumns, validate_arrays, validate_new_labels
 from contig.errors import ConfigError, ContigError, DataError
 from contig.files import expanded
 from contig.wording import counted
@@ -117,7 +117,7 @@ def _columns_of(
     if roles.label is None:
         return columns
     name, values = opened.names[roles.label], table.column(place[roles.label])
-    return replace(columns, label=validate_known_labels(Column(name, values, opened.origin, opened.place)))
+    return replace(columns, label=validate_new_labels(Column(name, values, opened.origin, opened.place)))
 
 
 def _pairs_of(stream: EventStream, with_features: bool, with_labels: bool) -> PairTable:
