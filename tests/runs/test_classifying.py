@@ -336,6 +336,10 @@ def test_the_command_writes_probabilities(run: contig.Run, later: pa.Table, tmp_
     pa.csv.write_csv(later.drop_columns("fraud"), tmp_path / "unlabeled.csv")
     content = Answer("classify", run.path, "--data", tmp_path / "unlabeled.csv", *FLAGS, "--json").json
     assert content["quality"] is None
+    assert content["labels"]["validation"]["events"] == len(run.split.val)
+    unlabeled = Answer("classify", run.path, "--data", tmp_path / "unlabeled.csv", *FLAGS)
+    assert "was not measured: the events have no labels" in unlabeled.err
+    assert "--label" not in unlabeled.err  # the file has no such column
     own = Answer("classify", run.path, "--json").json
     assert own["quality"]["events"] == len(run.split.test)
 

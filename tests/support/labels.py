@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from contig.data.events import EventStream
 from contig.tasks import label_decoding, label_trees
@@ -31,3 +33,18 @@ def labeled(seed: int, events: int = 300, share: float = 0.3) -> EventStream:
     stream = random_stream(seed, events=events, num_nodes=20)
     label = (np.random.default_rng(seed).random(events) < share).astype(np.int64)
     return replace(stream, label=label)
+
+
+def chargebacks(events: int = 3_000, *, bad: float = 0.5, good: float = 0.004) -> dict[str, NDArray[Any]]:
+    """A log of orders in which 9 of 150 customers cause most of the chargebacks, with these probabilities.
+
+    ``risk`` is the true probability of a chargeback given the customer: what a classifier can learn.
+    """
+    rng = np.random.default_rng(8)
+    customer = rng.choice(150, events, p=np.r_[np.full(9, 0.006), np.full(141, (1 - 9 * 0.006) / 141)])
+    risk = np.where(customer < 9, bad, good)
+    label = (rng.random(events) < risk).astype(np.int64)
+    product = rng.integers(0, 40, events)
+    amount = np.exp(rng.normal(3, 0.8, events)) * np.where(label & (rng.random(events) < 0.3), 3, 1)
+    columns = {"src": customer, "dst": 1000 + product, "t": np.arange(events), "amount": amount}
+    return {**columns, "label": label, "risk": risk}

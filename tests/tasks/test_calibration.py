@@ -1,13 +1,12 @@
-"""Calibration against scikit-learn, and its figures against definitions written out."""
+"""Calibration against the equations that define it, and its figures against definitions written out."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
 
-from contig.tasks.calibration import BINS, Calibration, calibration_error, label_quality
+from contig.tasks.calibration import BINS, PENALTY, Calibration, calibration_error, label_quality
 
 
 @pytest.fixture(scope="module")
@@ -17,13 +16,45 @@ def drawn() -> tuple[np.ndarray, np.ndarray]:
     return logits, rng.random(4000) < 1 / (1 + np.exp(-(0.5 * logits - 3)))
 
 
-def test_the_curve_is_that_of_logistic_regression(drawn) -> None:
+def test_the_curve_solves_the_equations_of_the_maximum_likelihood(drawn) -> None:
+    """The mean probability is the share of label 1, and the residual has no trend, up to the damping."""
     logits, label = drawn
     found = Calibration.fit(logits, label)
-    expected = LogisticRegression(C=np.inf).fit(logits[:, None], label)
-    assert found.slope == pytest.approx(expected.coef_[0, 0], rel=0.02)  # ours is damped a little
-    assert found.shift == pytest.approx(expected.intercept_[0], rel=0.02)
+    residual = found.probability(logits) - label
+    standard = (logits - logits.mean()) / logits.std()
+    assert residual.mean() == pytest.approx(0, abs=1e-7)
+    assert (residual * standard).mean() == pytest.approx(-PENALTY * found.slope * logits.std(), abs=1e-7)
     assert (found.slope, found.shift) == (pytest.approx(0.5, abs=0.05), pytest.approx(-3, abs=0.3))
+
+
+def rare_positives(positives: int, distance: float) -> tuple[np.ndarray, np.ndarray]:
+    """1,200 logits as of trees: most are close together; positives and a few others are spread above them."""
+    rng = np.random.default_rng(positives)
+    label = np.arange(1200) < positives
+    logits = rng.normal(-7, 0.5, 1200)
+    logits[label] = rng.normal(distance - 7, distance / 3, positives)
+    logits[-30:] += rng.uniform(0, distance, 30)
+    return logits, label
+
+
+@pytest.mark.parametrize("positives", [2, 7, 25, 32])
+@pytest.mark.parametrize("distance", [0.3, 2.0, 9.0, 60.0])
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3])
+def test_the_ranking_survives_calibration(positives: int, distance: float, unit: float) -> None:
+    """Also where few positives are far from the rest: Newton's method without a line search fails there."""
+    logits, label = rare_positives(positives, distance)
+    found = Calibration.fit(unit * logits, label).probability(unit * logits)
+    assert roc_auc_score(label, found) == pytest.approx(roc_auc_score(label, logits), abs=1e-6)
+    assert found.mean() == pytest.approx(positives / 1200, rel=1e-3)
+
+
+def test_an_outlier_does_not_reverse_or_flatten_the_ranking() -> None:
+    """The mean logit of the negatives is the higher one, and the most likely curve falls."""
+    logits, label = rare_positives(25, 9.0)
+    logits[-1] = 1e6
+    found = Calibration.fit(logits, label).probability(logits)
+    assert roc_auc_score(label, found) == pytest.approx(roc_auc_score(label, logits), abs=1e-6)
+    assert found.mean() == pytest.approx(25 / 1200, rel=0.02)
 
 
 def test_calibrated_probabilities_are_closer_to_the_truth(drawn) -> None:
@@ -38,7 +69,9 @@ def test_separated_and_useless_logits_give_finite_curves(sign: int) -> None:
     label = np.arange(60) >= 40
     found = Calibration.fit(sign * np.arange(60.0), label)
     assert np.isfinite([found.slope, found.shift]).all()
-    assert found.slope >= 0  # the order is kept
+    assert found.slope > 0  # the order is kept
+    if sign < 0:
+        np.testing.assert_allclose(found.probability(-np.arange(60.0)), 1 / 3, atol=2e-3)
     constant = Calibration.fit(np.full(60, 7.0), label).probability(np.full(1, 7.0))
     assert constant[0] == pytest.approx(1 / 3, abs=1e-3)
 

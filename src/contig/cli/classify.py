@@ -88,27 +88,38 @@ def _summary(found: Classification) -> dict[str, Any]:
         "decoder": found.decoder,
         "label_delay": found.label_delay,
         "validation_auc": found.validation_aucs,
+        "labels": found.fitted_on.as_dict(),
         "quality": quality(found.quality),
         "baseline": quality(found.baseline_quality),
+        "warnings": list(found.warnings),
     }
 
 
 def _print(found: Classification) -> None:
     if found.quality is None or found.baseline_quality is None:
-        why = "none are left to test on" if found.part is not None else "they have no labels (--label COLUMN)"
-        console.notice(f"the probabilities of these events are not measured: {why}")
-        return
+        why = "no test events are left" if found.part is not None else "the events have no labels"
+        console.notice(f"the quality of these probabilities was not measured: {why}")
+    else:
+        _print_quality(found, found.quality, found.baseline_quality)
+    for warning in found.warnings:
+        console.notice(warning)
+
+
+def _print_quality(found: Classification, chosen: LabelQuality, baseline: LabelQuality) -> None:
     measured = "Test events, %" if found.part is not None else "New events, %"
     table = console.new_table(measured, "AUC", "AP", "ECE", "Brier", "label 1", "events")
-    for name, quality in (("classifier", found.quality), ("baseline", found.baseline_quality)):
+    for name, quality in (("classifier", chosen), ("baseline", baseline)):
         figures = (quality.auc, quality.ap, quality.calibration_error, quality.brier)
         counts = (f"{quality.positives:,}", f"{quality.events:,}")
         table.add_row(name, *(_percent(value) for value in figures), *counts)
     console.out().print(table)
     choices = ", ".join(f"{name} {_percent(auc)}" for name, auc in found.validation_aucs.items())
+    validation = found.fitted_on.validation
+    share = f"{validation.positives:,} of {validation.events:,} have label 1"
     notes = (
         f"classifier: {found.decoder}; baseline: boosted trees on simple columns, without the graph",
-        f"AUC of the validation events: {choices}",
+        f"AUC of the validation events ({share}), which chose it: {choices}",
+        "that AUC is optimistic, since it was maximized; the table is of events that fitted nothing",
         "ECE: expected calibration error; lower is better, as for the Brier score",
     )
     for note in notes:

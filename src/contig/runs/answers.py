@@ -17,6 +17,8 @@ from contig.data.events import EventStream
 from contig.data.ids import NodeIds
 from contig.files import as_path
 from contig.tasks.calibration import LabelQuality
+from contig.tasks.classify import LabelParts
+from contig.tasks.label_warnings import equal_probabilities, few_labels
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -220,7 +222,8 @@ class Classification:
     qualities are None where events have no labels. For the events of the run itself, ``part`` says to which
     part each belongs (unused: to none), and the qualities are those of the test events. ``last_event`` is the
     time of the last event that a decision knew, masked if there was none. ``decoder`` was chosen by
-    ``validation_aucs``. ``label_delay`` is how long after its event a label becomes known.
+    ``validation_aucs``; ``fitted_on`` counts the labels of the parts of the run that it was fitted and tested
+    on. ``label_delay`` is how long after its event a label becomes known.
     """
 
     src: Array
@@ -235,10 +238,20 @@ class Classification:
     last_event: np.ma.MaskedArray[Any, Any]
     decoder: str
     validation_aucs: dict[str, float]
+    fitted_on: LabelParts
     label_delay: float
 
     def __len__(self) -> int:
         return len(self.probability)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Say why the probabilities are of little use, if they are, and what to do."""
+        found = (
+            equal_probabilities(self.probability, self.validation_aucs[self.decoder], self.fitted_on),
+            few_labels(self.fitted_on),
+        )
+        return tuple(text for text in found if text)
 
     def table(self) -> pa.Table:
         """Return the columns as an Arrow table."""

@@ -29,7 +29,7 @@ from contig.runs.observed import GrowingStream, checked_times
 from contig.runs.saved_model import unfit
 from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.calibration import label_quality
-from contig.tasks.classify import check_labels
+from contig.tasks.classify import check_labels, label_parts
 from contig.tasks.label_classifier import READS, LabelClassifier, LabelInputs
 from contig.tasks.label_columns import LabeledEvents, graph_columns, simple_columns
 from contig.tasks.selections import check_finite
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 
 FILE = "classifier.pt"
+METHOD = 2  # of fitting; raised whenever classifiers that were saved before should be fitted again
 PARTS = ("train", "validation", "test")
 FINAL_SPLIT = "0.8,0.1"  # the rest chooses and calibrates too
 
@@ -67,6 +68,7 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
         last_event=_last_known(stream.t, stream.t),
         decoder=classifier.chosen.name,
         validation_aucs=dict(classifier.validation_aucs),
+        fitted_on=label_parts(split, label),
         label_delay=classifier.delay,
     )
 
@@ -98,9 +100,10 @@ def classify_new(
     # Before a classifier is fitted, which may take minutes.
     checked_times(run.arrivals.stream, columns.t, place)
     saved = None if refit else load_classifier(run, label_delay)
+    split = decoder_split(run)
+    label = _labels(run, split)
     if saved is None:
-        split = decoder_split(run)
-        saved, _ = _classifier_and_inputs(run, split, _labels(run, split), label_delay, refit, show)
+        saved, _ = _classifier_and_inputs(run, split, label, label_delay, refit, show)
     with run.online.reading(), Display(show) as display, display.bar("embedding", len(columns.t)) as progress:
         inputs, new = _new_inputs(run, columns, place, saved, progress)
     order = np.argsort(columns.t, kind="stable")
@@ -124,6 +127,7 @@ def classify_new(
         last_event=_last_known(new.t, columns.t),
         decoder=saved.chosen.name,
         validation_aucs=dict(saved.validation_aucs),
+        fitted_on=label_parts(split, label),
         label_delay=saved.delay,
     )
 
@@ -132,14 +136,17 @@ def classify_new(
 
 
 def load_classifier(run: Run, label_delay: float | None) -> LabelClassifier | None:
-    """Return the classifier that is saved with the run; None if there is none for these weights and delay."""
+    """Return the classifier that is saved with the run; None if there is none for these weights and delay.
+
+    One that was fitted by an earlier method is not used either.
+    """
     if not run.folder.has(FILE):
         return None
     content = run.folder.load(FILE)
     classifier = LabelClassifier.from_content(
         content, lambda reason: unfit(run.path / FILE, reason, "Delete it to fit a new classifier.")
     )
-    current = content.get("serving") == run.served_version
+    current = (content.get("serving"), content.get("method")) == (run.served_version, METHOD)
     return classifier if current and label_delay in (None, classifier.delay) else None
 
 
@@ -156,25 +163,25 @@ def _fitted(
         classifier = LabelClassifier.fit(inputs, names, label, split, delay, progress)
     with run.folder.locked(wait=True):  # minutes of fitting are not lost because another process writes
         run.check_served_version()
-        run.folder.save(FILE, {**classifier.content(), "serving": run.served_version})
+        run.folder.save(FILE, {**classifier.content(), "serving": run.served_version, "method": METHOD})
     return classifier
 
 
 def decoder_split(run: Run) -> Split:
     """Return the split that a classifier is fitted on: the run's, unless that learned from every event.
 
-    Then the last events choose and calibrate the classifier, and none are left to test it on.
+    Then the last events choose and calibrate the classifier, and none are left to test it on. Events whose
+    label is not known are in no part.
     """
     split = run.split
-    if not split.final:
+    if split.final:
+        split = chronological_split(run.trained_stream, FINAL_SPLIT, holdout="none")
+        split = replace(split, val=np.concatenate([split.val, split.test]), test=split.test[:0])
+    label = run.trained_stream.label
+    if label is None:
         return split
-    fitted = chronological_split(run.trained_stream, FINAL_SPLIT, holdout="none")
-    val = np.concatenate([fitted.val, fitted.test])
-    label = run.trained_stream.label  # of a run that was fitted again, some may be unknown
-    if label is not None:
-        fitted = replace(fitted, train=_known(fitted.train, label))
-        val = _known(val, label)
-    return replace(fitted, val=val, test=fitted.test[:0])
+    train, val, test = (_known(part, label) for part in (split.train, split.val, split.test))
+    return replace(split, train=train, val=val, test=test)
 
 
 def _known(rows: Ints, label: Ints) -> Ints:
@@ -183,12 +190,13 @@ def _known(rows: Ints, label: Ints) -> Ints:
 
 
 def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
-    """Return the labels that a classifier learns from."""
+    """Return the labels that a classifier learns from; those of test events may all be equal."""
     run.require_finished("it can classify events")
     stream = run.trained_stream
-    if run.split.final and stream.label is not None:
-        stream = replace(stream, label=np.maximum(stream.label, 0))  # unknown ones are in no part
-    return check_labels(stream, split)
+    if stream.label is not None:
+        known = stream.label != UNKNOWN_LABEL
+        stream = replace(stream, label=np.where(known, stream.label, 0))  # unknown ones are in no part
+    return check_labels(stream, replace(split, test=split.test[:0]))
 
 
 def _delay(given: float | None) -> float:

@@ -14,8 +14,10 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 BINS = 15
-STEPS = 50
+STEPS = 200  # at most; usually about ten are needed
 PENALTY = 1e-4  # keeps the slope finite where validation events are separated perfectly
+FLATTEST = 1e-3  # smallest slope, per standard deviation of the logits
+CONSTANT = 1e-9  # relative spread of logits below which they are equal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -36,32 +38,43 @@ class LabelQuality(Record):
 
 @dataclass(frozen=True)
 class Calibration:
-    """A logistic curve: the probability is that of ``slope * logit + shift`` (Platt, 1999)."""
+    """A logistic curve: the probability is that of ``slope * logit + shift`` (Platt, 1999).
+
+    The slope is positive, so that probabilities rank events as their logits do.
+    """
 
     slope: float
     shift: float
 
     @classmethod
     def fit(cls, logits: Floats, label: Flags) -> Calibration:
-        """Fit the curve by maximum likelihood, with Newton's method."""
-        center, scale = float(logits.mean()), float(logits.std()) or 1.0
-        x = np.stack([(logits - center) / scale, np.ones_like(logits)], axis=1)
-        rate = np.clip(label.mean(), 1e-6, 1 - 1e-6)
-        weights = np.array([0.0, np.log(rate / (1 - rate))])
-        damping = PENALTY * np.diag([1.0, 0.0])
-        for _ in range(STEPS):
-            p = _sigmoid(x @ weights)
-            gradient = x.T @ (p - label) / len(x) + damping @ weights
-            curvature = (x * (p * (1 - p))[:, None]).T @ x / len(x) + damping + 1e-9 * np.eye(2)
-            step = np.linalg.solve(curvature, gradient)
-            weights = weights - np.clip(step, -2.0, 2.0)
-            if np.abs(step).max() < 1e-10:
-                break
-        slope = max(float(weights[0]), 0.0) / scale  # a higher logit never means a lower probability
-        return cls(slope, float(weights[1]) - slope * center)
+        """Fit the curve by maximum likelihood; there must be both labels.
+
+        Where higher logits do not go with label 1, the curve is almost flat: every probability is close to
+        the share of label 1.
+        """
+        center, spread = float(logits.mean()), float(logits.std())
+        scale = spread if spread > CONSTANT * max(1.0, abs(center)) else 1.0
+        slope, height = _most_likely_curve((logits - center) / scale, label)
+        if slope < FLATTEST:
+            share = float(label.mean())
+            slope, height = FLATTEST, float(np.log(share / (1 - share)))
+        return cls(slope / scale, height - slope / scale * center)
 
     def probability(self, logits: Floats) -> Floats:
         return _sigmoid(self.slope * logits + self.shift)
+
+
+def _most_likely_curve(x: Floats, label: Flags) -> tuple[float, float]:
+    """Return the slope and the height at 0 of the most likely logistic curve.
+
+    A plain Newton's method fails where rare positives are far from the rest: its steps overshoot.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=1 / (PENALTY * len(x)), solver="newton-cholesky", tol=1e-9, max_iter=STEPS)
+    model.fit(x[:, None], label)
+    return float(model.coef_[0, 0]), float(model.intercept_[0])
 
 
 def label_quality(probability: Floats, label: Flags) -> LabelQuality:

@@ -130,7 +130,8 @@ def classify_report(
     return LabelReport(measure(~new if only_known else np.ones_like(new)), measure(new, measured=inductive))
 
 
-def _label_parts(split: Split, label: NDArray[np.bool_]) -> LabelParts:
+def label_parts(split: Split, label: NDArray[np.bool_]) -> LabelParts:
+    """Count the labels of each part of a split."""
     train, validation, test = (_counts(label[part]) for part in (split.train, split.val, split.test))
     return LabelParts(train=train, validation=validation, test=test)
 
@@ -157,7 +158,7 @@ def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
     if missing := int((stream.label == UNKNOWN_LABEL).sum()):
         raise DataError(
             f"{stream.origin}: {missing:,} of {len(stream):,} events have no label, or the label "
-            f"{UNKNOWN_LABEL}; leave them out, or label them 1 (the positive class) or 0."
+            f"{UNKNOWN_LABEL}, which this task cannot measure. contig classify leaves such events out."
         )
     if other := np.setdiff1d(stream.label, [0, 1]).tolist():
         raise DataError(
@@ -169,9 +170,10 @@ def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
     for name, part in parts[:2] if not len(split.test) else parts:
         positives = int(label[part].sum())
         if positives in (0, len(part)):
+            found = f"{positives:,} of the {len(part):,} {name} events have label 1"
             raise DataError(
-                f"{stream.origin}: {positives:,} of the {len(part):,} {name} events have label 1, but "
-                "classification needs both labels in every part. Use a longer stream."
+                f"{stream.origin}: {found if len(part) else f'no {name} event has a label'}, but both labels "
+                "are needed in every part. Use a longer stream, or other parts (--split)."
             )
     return label
 
@@ -194,9 +196,6 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
             stopped_by="AUC of the validation events",
         )
 
-    def measure(self, context: EvaluationContext) -> ClassifyResult:
-        return self.measure_each(context).result
-
     def measure_each(self, context: EvaluationContext) -> Measured[ClassifyResult]:
         from contig.tasks.label_decoding import decode_test_events
 
@@ -206,7 +205,7 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
         report = classify_report(stream, split, label, logits, inductive=inductive)
         result = ClassifyResult(
             protocol=self.protocol(context),
-            labels=_label_parts(split, label),
+            labels=label_parts(split, label),
             validation=_over_seeds(tuple(one.validation for one in trained)),
             transductive=report.transductive,
             inductive=report.inductive,

@@ -1,0 +1,55 @@
+"""Warnings about predicted labels: why probabilities may be of little use, and what to do."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from contig.tasks.classify import LabelParts
+
+EQUAL = 0.05  # range of log-odds within which probabilities count as equal
+MANY = 20  # events; fewer may be equal by chance
+CHANCE = 0.55  # validation AUC up to which the labels count as unpredictable
+FEW = 10  # events of the rarer label; an AUC of fewer is mostly noise
+
+
+def equal_probabilities(
+    probability: NDArray[np.float64], validation_auc: float, labels: LabelParts
+) -> str | None:
+    """Return a warning if the probabilities are nearly equal."""
+    if len(probability) < MANY:
+        return None
+    low, high = float(probability.min()), float(probability.max())
+    if _log_odds(high) - _log_odds(low) > EQUAL:
+        return None
+    found = f"All {len(probability):,} probabilities are nearly equal ({low:.3g} to {high:.3g})"
+    auc = f"validation AUC {100 * validation_auc:.2f}"
+    if validation_auc > CHANCE:
+        return f"{found}: the classifier can tell labels apart ({auc}), but these events look alike to it."
+    train = labels.train
+    return (
+        f"{found}: nothing that is known before an event tells its label ({auc}; {train.positives:,} of "
+        f"{train.events:,} training events have label 1). Train a run on more events with label 1, or on "
+        "columns that say more about them (--features)."
+    )
+
+
+def few_labels(labels: LabelParts) -> str | None:
+    """Return a warning if a part of the stream has too few events of the rarer label."""
+    rare = {
+        name: min(part.positives, part.events - part.positives)
+        for name, part in vars(labels).items()
+        if part.events
+    }
+    if min(rare.values()) >= FEW:
+        return None
+    counts = ", ".join(f"{count:,} in {name}" for name, count in rare.items())
+    return (
+        f"Few events have the rarer label ({counts}), so that figures and probabilities are uncertain. Use "
+        "more events, or other parts (contig train --split)."
+    )
+
+
+def _log_odds(probability: float) -> float:
+    bounded = min(max(probability, 1e-12), 1 - 1e-12)
+    return float(np.log(bounded / (1 - bounded)))

@@ -1,0 +1,109 @@
+"""Classification of small logs with rare labels: as good as they allow, or a clear reason why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+from support.commands import Answer
+from support.labels import chargebacks
+
+import contig
+from contig.errors import DataError
+from contig.runs.classifying import FILE
+from contig.tasks import label_trees
+
+COLUMNS = ("src", "dst", "t", "amount", "label")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_trees():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(label_trees, "ROUNDS", 60)
+        yield
+
+
+def trained(log: dict[str, NDArray[Any]], **settings: Any) -> contig.Run:
+    """A run on a log; a heuristic, because the trees do not need a model."""
+    table = {name: log[name] for name in COLUMNS}
+    return contig.fit(table, "popularity", features=["amount"], show=False, **settings)
+
+
+@pytest.mark.parametrize(
+    ("events", "bad", "good"), [(3000, 0.5, 0.004), (3000, 0.9, 0.0), (6000, 0.12, 0.002)]
+)
+def test_test_events_are_ranked_nearly_as_by_the_true_risk(events: int, bad: float, good: float) -> None:
+    log = chargebacks(events, bad=bad, good=good)
+    run = trained(log)
+    found = run.classify(show=False)
+    test = run.split.test
+    possible = roc_auc_score(log["label"][test], log["risk"][test])
+    assert possible > 0.75
+    assert found.quality.auc > possible - 0.1
+    assert found.baseline_quality.auc > possible - 0.1
+    assert abs(found.quality.auc - found.validation_aucs[found.decoder]) < 0.15
+    # Calibrated: as many positives are expected as there are, within three deviations.
+    expected = found.probability[test].sum()
+    assert abs(expected - log["label"][test].sum()) < 3 * np.sqrt(expected) + 1
+    assert not any("equal" in text for text in found.warnings)
+
+
+def test_labels_that_nothing_tells_get_equal_probabilities_and_a_warning(tmp_path) -> None:
+    log = chargebacks(1500, bad=0.2, good=0.2)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(label_trees, "SETTINGS", {**label_trees.SETTINGS, "min_samples_leaf": 1000})
+        run = trained(log, out=tmp_path / "run")
+        (warning,) = Answer("classify", run.path, "--json").json["warnings"]
+    assert "All 1,500 probabilities are nearly equal" in warning
+    assert "nothing that is known before an event tells its label" in warning
+    assert "--features" in warning
+    assert warning in " ".join(Answer("classify", run.path).err.split())
+
+
+def test_unknown_labels_are_left_out_and_predicted() -> None:
+    log = chargebacks()
+    whole = trained(log)
+    known = np.arange(3000) % 5 != 0
+    known[2900:] = False
+    label = np.where(known, log["label"].astype(float), np.nan)
+    run = trained({**log, "label": label})
+    found = run.classify(show=False)
+    assert np.array_equal(found.part == "unused", ~known)
+    test = np.setdiff1d(whole.split.test, np.flatnonzero(~known))
+    assert (found.quality.events, found.quality.positives) == (len(test), log["label"][test].sum())
+    assert found.table()["label"].null_count == (~known).sum()
+    unknown = ~known & (np.arange(3000) > 2000)
+    assert roc_auc_score(log["label"][unknown], found.probability[unknown]) > 0.75
+    with pytest.raises(DataError, match=r"events have no label.* contig classify leaves such events out"):
+        run.evaluate("classify")
+
+
+def test_labels_of_early_events_alone() -> None:
+    """Equal labels in the test part are not measured; in the validation part they are refused."""
+    log = chargebacks()
+    position = np.arange(3000)
+    found = trained({**log, "label": np.where(position < 2550, log["label"], 0)}).classify(show=False)
+    assert np.isnan(found.quality.auc)
+    assert any("0 in test" in text for text in found.warnings)
+    half = trained({**log, "label": np.where(position < 1500, log["label"], 0)})
+    with pytest.raises(DataError, match=r"0 of the 450 validation events have label 1.*--split"):
+        half.classify(show=False)
+    missing = trained({**log, "label": np.where(position < 1500, log["label"].astype(float), np.nan)})
+    with pytest.raises(DataError, match=r"no validation event has a label.*--split"):
+        missing.classify(show=False)
+    moved = trained({**log, "label": np.where(position < 1500, log["label"], 0)}, split="0.35,0.15")
+    assert moved.classify(show=False).fitted_on.validation.positives > 0
+
+
+def test_a_classifier_fitted_by_an_earlier_method_is_fitted_again() -> None:
+    run = trained(chargebacks(1500))
+    before = run.classify(show=False).probability
+    content = run.folder.load(FILE)
+    with run.folder.locked():
+        run.folder.save(
+            FILE, {**content, "method": 1, "chosen": {**content["chosen"], "calibration": [0, 0]}}
+        )
+    np.testing.assert_allclose(contig.Run.open(run.path).classify(show=False).probability, before)
