@@ -24,8 +24,12 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
     found = Answer("recommend", "copy", "--node", "zoe", "--json").json
     assert (found["cold_start"], found["last_event"]) == (False, START + 32 * 86_400)
     again = Answer("update", "copy", "new.csv", *COLUMNS).refusal
-    assert "new.csv, line 2: t=1717200000 is before the last event that the run knows" in again
-    assert "at 1717286400 (2024-06-02T00:00:00+00:00)" in again
+    assert "new.csv, line 2: the run already knows this event (t=2024-06-01T00:00:00Z) and the other" in again
+    (here / "old.csv").write_text("who,page,when\nn3,n9,2024-06-01T12:00\n")
+    old = Answer("update", "copy", "old.csv", *COLUMNS).refusal
+    assert (
+        "line 2: t=2024-06-01T12:00:00Z is before the last event that the run knows, at 2024-06-02T00" in old
+    )
 
 
 def test_a_repeated_file_is_accepted_on_request(run: Path, here: Path) -> None:
@@ -33,7 +37,7 @@ def test_a_repeated_file_is_accepted_on_request(run: Path, here: Path) -> None:
     (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\n")
     assert Answer("update", "copy", "new.csv", *COLUMNS).code == 0
     refused = Answer("update", "copy", "new.csv", *COLUMNS).refusal
-    assert "already knows all of these events" in refused
+    assert "the run already knows this event" in refused
     assert "--repeated accept" in refused
     answer = Answer("update", "copy", "new.csv", *COLUMNS, "--repeated", "accept")
     assert "it knows 282 events" in answer.err

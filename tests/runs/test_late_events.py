@@ -183,7 +183,7 @@ def test_they_are_refused_by_default_and_when_they_are_known(
     version = run.folder.version("observed.pt")
     known = rows_of(whole, np.r_[MISSED[7], MISSED[5]])
     for again in (late, known):
-        with pytest.raises(DataError, match=r"the run knows this event at t=.* already"):
+        with pytest.raises(DataError, match=r"the run already knows this event"):
             run.observe(again, late="accept")
     assert run.folder.version("observed.pt") == version
     assert run.observe(known, late="accept", repeated="accept") == 2

@@ -16,7 +16,7 @@ from contig.errors import ConfigError, unknown
 from contig.wording import counted
 
 if TYPE_CHECKING:
-    from contig.runs.observed import Policy
+    from contig.runs.repeated_events import Policy, RepeatedPolicy
 
 app = typer.Typer()
 
@@ -26,6 +26,7 @@ app = typer.Typer()
     epilog=console.examples(
         ("contig update runs/first today.csv", "later events"),
         ("contig update runs/first new.csv --src user --dst item", "own columns"),
+        ("contig update runs/first week.csv --repeated skip", "only new events"),
         ("contig update runs/first missed.csv --late accept", "older events"),
     ),
 )
@@ -38,8 +39,8 @@ def update(
         str,
         typer.Option(
             "--repeated",
-            metavar="reject|accept",
-            help="Whether a file may repeat exactly the last events that the run knows.",
+            metavar="reject|skip|accept",
+            help="Events that the run already knows: refuse the file, skip them, or add them again.",
         ),
     ] = "reject",
     late: Annotated[
@@ -54,15 +55,15 @@ def update(
 ) -> None:
     """Add new events and nodes to a trained run without retraining.
 
-    Answers are the same however the events are divided into files. Events must not be older than
-    the last known one; otherwise the row is reported and nothing changes. Evaluation still uses the
-    events the run was trained on.
+    Answers are the same however the events are divided into files. Events must be neither known
+    already nor older than the last known one; otherwise the row is reported and nothing changes.
+    Evaluation still uses the events the run was trained on.
     """
-    policies = _parse_policy("--repeated", repeated), _parse_policy("--late", late)
+    known, older = _parse_repeated(repeated), _parse_late(late)
     opened = open_run(run, device)
     nodes = opened.stream.num_nodes
     with console.status(f"observing {file}"):
-        added = opened.observe(file, reading, repeated=policies[0], late=policies[1])
+        added = opened.observe(file, reading, repeated=known, late=older)
     stream = opened.stream
     new_nodes = counted(stream.num_nodes - nodes, "new node")
     console.notice(
@@ -71,8 +72,15 @@ def update(
     )
 
 
-def _parse_policy(option: str, given: str) -> Policy:
+def _parse_repeated(given: str) -> RepeatedPolicy:
+    match given:
+        case "reject" | "skip" | "accept":
+            return given
+    raise ConfigError(f"--repeated: {unknown('value', given, ('reject', 'skip', 'accept'))}")
+
+
+def _parse_late(given: str) -> Policy:
     match given:
         case "reject" | "accept":
             return given
-    raise ConfigError(f"{option}: {unknown('value', given, ('reject', 'accept'))}")
+    raise ConfigError(f"--late: {unknown('value', given, ('reject', 'accept'))}")

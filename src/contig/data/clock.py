@@ -63,7 +63,7 @@ class TimeSpan:
         if self.unix is None:
             return str(self)
         first, last = (EPOCH + timedelta(seconds=t / self.per_second) for t in (self.first, self.last))
-        return f"{first:%Y-%m-%dT%H:%M:%S} to {last:%Y-%m-%dT%H:%M:%S}"
+        return f"{first:%Y-%m-%dT%H:%M:%SZ} to {last:%Y-%m-%dT%H:%M:%SZ}"
 
     def describe(self, t: Number) -> str:
         """Return a time as a date, or as a number if the times are not dates."""
@@ -72,13 +72,19 @@ class TimeSpan:
         return f"{EPOCH + timedelta(seconds=t / self.per_second):%Y-%m-%d}"
 
     def iso(self, t: Number) -> str | None:
-        """Return a time as an ISO date with a time zone, or None if it is not a date."""
+        """Return a time as an ISO date such as ``2024-05-01T12:00:00Z``, or None if it is not a date."""
         if self.unix is None:
             return None
         try:
-            return (EPOCH + timedelta(seconds=t / self.per_second)).isoformat()
+            date = EPOCH + timedelta(seconds=t / self.per_second)
         except OverflowError:  # after the year 9999, as a time in a finer unit would be
             return None
+        return date.isoformat().replace("+00:00", "Z")
+
+    def written(self, t: Number) -> str:
+        """Return a time as ``iso`` does, or the number if it does not look like a date in this unit."""
+        date = self.iso(t) if _clock(t, t) == self.unix else None
+        return str(t) if date is None else date
 
 
 def _clock(first: Number, last: Number) -> Clock | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,15 +22,12 @@ from contig.history import History
 from contig.history.columns import EventColumns as HistoryColumns
 from contig.history.columns import as_tensor
 from contig.runs.arrivals import Arrivals, NewEvents, new_rows
+from contig.runs.repeated_events import Overlap, Policy, known_events
 
 log = logging.getLogger("contig")
 
 Ints = NDArray[np.int64]
 Place = Callable[[int], str]
-Policy = Literal["reject", "accept"]  # what to do with late or repeated events
-
-ACCEPT_LATE = " To take older ones into the history alone, use late='accept' (--late accept)."
-REPEATED = "If it happened again at the same time, use repeated='accept' (--repeated accept)."
 
 
 class GrowingStream:
@@ -57,19 +54,36 @@ class GrowingStream:
 
         Raises ``DataError``, with the place of the row, for an event that is rejected.
         """
-        stream = self.arrivals.stream
-        t = checked_times(stream, events.t, place, late=late)
-        order = np.argsort(t, kind="stable")
+        new, order = self._numbered(events, place)
+        known = np.zeros(len(order), dtype=bool)
+        if repeated == "reject":
+            known[order] = known_events(self.arrivals, new)
+        t = np.empty_like(new.t)
+        t[order] = new.t
+        overlap = Overlap(TimeSpan.of(self.arrivals.stream.t), t, known, place, late)
+        overlap.reject_known()
+        overlap.reject_late()
         if np.any(np.diff(order) != 1):
             log.warning("The new events were not in time order; sorted by time.")
+        return new
+
+    def known(self, events: EventColumns, place: Place) -> NDArray[np.bool_]:
+        """Return which rows are events that are known already (see ``known_events``)."""
+        new, order = self._numbered(events, place)
+        known = np.empty(len(order), dtype=bool)
+        known[order] = known_events(self.arrivals, new)
+        return known
+
+    def _numbered(self, events: EventColumns, place: Place) -> tuple[NewEvents, Ints]:
+        """Return events in time order, by internal ids, and the row of each."""
+        stream = self.arrivals.stream
+        t = _times_of_type(stream, events.t, place)
+        order = np.argsort(t, kind="stable")
         numbered = self.ids.number(_ordered(events.src, order), _ordered(events.dst, order))
         features = _features(stream, events)
         features = None if features is None else features[order]
         t, nodes = t[order], (numbered.labels, numbered.is_dst)
-        new = NewEvents(numbered.src, numbered.dst, t, features, *nodes, t < stream.t[-1])
-        if repeated == "reject":
-            _reject_known(self.arrivals, new, lambda row: place(int(order[row])))
-        return new
+        return NewEvents(numbered.src, numbered.dst, t, features, *nodes, t < stream.t[-1]), order
 
     def append(self, new: NewEvents) -> None:
         """Follow a history to which these events were appended."""
@@ -115,19 +129,27 @@ def new_events(saved: dict[str, Any]) -> NewEvents:
     return NewEvents(*ends, columns.get("features"), saved["labels"], saved["is_dst"], late)
 
 
-def checked_times(stream: EventStream, t: Array, place: Place, *, late: Policy | None = None) -> Array:
-    """Return times of the stream's type; reject those before its last event, unless these are taken.
+def checked_times(stream: EventStream, t: Array, place: Place) -> Array:
+    """Return times of the stream's type; reject those before its last event."""
+    times = _times_of_type(stream, t, place)
+    Overlap(TimeSpan.of(stream.t), times, np.zeros(len(t), dtype=bool), place, None).reject_late()
+    return times
 
-    ``late`` is None for a caller that could not take them.
-    """
-    last = stream.t[-1]
-    if late != "accept" and (t < last).any():
-        row, date = int(np.argmax(t < last)), TimeSpan.of(stream.t).iso(last.item())
-        at = str(last) if date is None else f"{last} ({date})"
-        raise DataError(
-            f"{place(row)}: t={t[row]} is before the last event that the run knows, at {at}. New events "
-            f"must come in time order, each of them once.{ACCEPT_LATE if late else ''}"
-        )
+
+def selected_rows(events: EventColumns, rows: Ints) -> EventColumns:
+    """Return some of the events."""
+    return replace(
+        events,
+        src=_ordered(events.src, rows),
+        dst=_ordered(events.dst, rows),
+        t=events.t[rows],
+        label=None if events.label is None else events.label[rows],
+        features=None if events.features is None else events.features[rows],
+    )
+
+
+def _times_of_type(stream: EventStream, t: Array, place: Place) -> Array:
+    """Return times of the stream's type; reject those that it cannot hold."""
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
         raise DataError(f"{place(row)}: t={t[row]} is not a whole number, as the times of this run are.")
@@ -149,38 +171,6 @@ def _features(stream: EventStream, events: EventColumns) -> Array | None:
             "with features= (--features)."
         )
     return events.features
-
-
-def _reject_known(arrivals: Arrivals, new: NewEvents, place: Place) -> None:
-    """Reject a piece that is observed twice, also one that lies entirely at the last time."""
-    if new.late.any():
-        _reject_known_late(arrivals, new, place)
-        return
-    stream = arrivals.stream
-    tail = stream[max(0, len(stream) - len(new.t)) :]
-    pairs = [(tail.src, new.src), (tail.dst, new.dst), (tail.t, new.t)]
-    if tail.edge_features is not None and new.features is not None:
-        pairs.append((tail.edge_features, new.features))
-    if all(np.array_equal(a, b) for a, b in pairs):
-        raise DataError(f"The run already knows all of these events; observe each event once. {REPEATED}")
-
-
-def _reject_known_late(arrivals: Arrivals, new: NewEvents, place: Place) -> None:
-    """Reject a late event that is the same as a known one: it would be counted twice."""
-    rows, stream = np.flatnonzero(new.late), arrivals.stream
-    candidates = np.flatnonzero(np.isin(arrivals.times, new.t[rows]))
-    known = set(_keys(stream.src, stream.dst, arrivals.times, stream.edge_features, candidates))
-    for row, key in zip(rows.tolist(), _keys(new.src, new.dst, new.t, new.features, rows), strict=True):
-        if key in known:
-            raise DataError(
-                f"{place(row)}: the run knows this event at t={new.t[row]} already; leave it out. {REPEATED}"
-            )
-
-
-def _keys(src: Ints, dst: Ints, t: Array, features: Array | None, rows: Ints) -> list[tuple[Any, ...]]:
-    """Return what makes events the same."""
-    values = [b""] * len(rows) if features is None else [row.tobytes() for row in features[rows]]
-    return list(zip(src[rows].tolist(), dst[rows].tolist(), t[rows].tolist(), values, strict=True))
 
 
 def _ordered(column: Ints | TextIds, order: Ints) -> Ints | TextIds:

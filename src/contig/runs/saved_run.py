@@ -25,10 +25,12 @@ from contig.runs.arrivals import Arrivals, index_stream
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
-from contig.runs.observed import Policy, new_events, saved_tail
+from contig.runs.observed import new_events, saved_tail
 from contig.runs.observed_file import read_observed
+from contig.runs.repeated_events import Policy, RepeatedPolicy
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.online import replay_stream
+from contig.wording import counted
 
 log = logging.getLogger("contig")
 
@@ -113,20 +115,23 @@ class SavedRun(TrainedModel):
         events: Any,
         reading: ReadOptions | None = None,
         *,
-        repeated: Policy = "reject",
+        repeated: RepeatedPolicy = "reject",
         late: Policy = "reject",
         **options: Unpack[ReadKeywords],
     ) -> int:
         """Take in new events, save them with the run, and return their number.
 
         ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
-        event before the last known one is rejected, and then nothing changes. So is a repetition of exactly
-        the last known events, unless ``repeated`` is ``accept``. Weights stay as they are. Labels are kept
-        for ``classify``, if the run has any; those of new events may be missing.
+        event before the last known one is rejected, and then nothing changes. Weights stay as they are.
+        Labels are kept for ``classify``, if the run has any; those of new events may be missing.
+
+        ``repeated`` says what to do with events that the run already knows, with the same nodes, time and
+        features. ``skip`` leaves them out and adds the others; ``accept`` adds them a second time; ``reject``
+        refuses all events if some of them are known. (Some at the last known time may have happened again:
+        they are added with a warning, unless all events are known.)
 
         With ``late="accept"`` older events are taken into the history alone: neighbors, counts and
-        candidates know them at their own times, but no node state observes them. One that is already known
-        is rejected, unless ``repeated`` is ``accept``.
+        candidates know them at their own times, but no node state observes them.
 
         Answers are the same however the events are divided into calls: the state is that of the whole stream,
         observed in batches that are counted from its first event. ``evaluate`` still uses the events the run
@@ -134,9 +139,9 @@ class SavedRun(TrainedModel):
         observed since the training, and to the state.
         """
         self.require_finished("it can observe new events")
-        for name, value in (("repeated", repeated), ("late", late)):
-            if value not in get_args(Policy):
-                raise ConfigError(unknown(f"value for {name}", str(value), get_args(Policy)))
+        for name, value, policy in (("repeated", repeated, RepeatedPolicy), ("late", late, Policy)):
+            if value not in get_args(policy):
+                raise ConfigError(unknown(f"value for {name}", str(value), get_args(policy)))
         given = reading_options(reading).updated(**options)
         labeled = self.trained_stream.label is not None
         columns, place = read_new_events(
@@ -145,10 +150,23 @@ class SavedRun(TrainedModel):
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
+            if repeated == "skip":
+                columns, place = self._skip_known(columns, place)
+                if not len(columns.t):
+                    return 0
+            known: Policy = "reject" if repeated == "reject" else "accept"
             with self._undone_on_failure():
-                added = self.observe_columns(columns, place, repeated=repeated, late=late)
+                added = self.observe_columns(columns, place, repeated=known, late=late)
                 self._save_observed()
         return added
+
+    def _skip_known(
+        self, events: EventColumns, place: Callable[[int], str]
+    ) -> tuple[EventColumns, Callable[[int], str]]:
+        new, place_of_new = self.without_known(events, place)
+        if skipped := len(events.t) - len(new.t):
+            log.info(f"Skipped {counted(skipped, 'event')} that the run already knows.")
+        return new, place_of_new
 
     def require_finished(self, action: str) -> None:
         """Raise ``RunError`` if the run is still in training; ``action`` is what it could do afterwards."""

@@ -33,9 +33,10 @@ from contig.runs.answers import (
     embedding_table,
 )
 from contig.runs.arrivals import Arrivals
-from contig.runs.observed import GrowingStream, Policy
+from contig.runs.observed import GrowingStream, selected_rows
 from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
 from contig.runs.recommending import Recommender, best, known_candidates
+from contig.runs.repeated_events import Policy
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
 from contig.streaming.online import OnlineState
 from contig.streaming.sharing import ReadWriteLock
@@ -116,13 +117,25 @@ class TrainedModel:
         ``place`` names a row in error messages. Rejected events raise ``DataError`` and change nothing.
         """
         with self.online.writing():
-            if self._growing is None:
-                self._growing = GrowingStream(self.arrivals, self.history, self.new_node)
-            new = self._growing.check(events, place, repeated=repeated, late=late)
+            growing = self._growing_stream()
+            new = growing.check(events, place, repeated=repeated, late=late)
             self.online.observe(*new.tensors(self.history.device))
-            self._growing.append(new)
-            self.arrivals = self._growing.arrivals
+            growing.append(new)
+            self.arrivals = growing.arrivals
             return len(new.t)
+
+    def without_known(
+        self, events: EventColumns, place: Callable[[int], str]
+    ) -> tuple[EventColumns, Callable[[int], str]]:
+        """Return the events that are not known yet, and the function that names their rows."""
+        with self.online.writing():
+            rows = np.flatnonzero(~self._growing_stream().known(events, place))
+        return selected_rows(events, rows), lambda row: place(int(rows[row]))
+
+    def _growing_stream(self) -> GrowingStream:
+        if self._growing is None:
+            self._growing = GrowingStream(self.arrivals, self.history, self.new_node)
+        return self._growing
 
     def embed(
         self,
