@@ -64,3 +64,30 @@ def test_a_format_that_names_no_date_is_refused(format: str) -> None:
 def test_a_date_format_is_for_text() -> None:
     with pytest.raises(DataError, match="date_format is for dates that are written as text"):
         read_events({"src": [1], "dst": [2], "t": [20240501]}, date_format="%Y%m%d")
+
+
+@pytest.mark.parametrize(
+    ("written", "advice"),
+    [
+        (
+            ["01.02.2024 08:05", "13.01.2024 08:05"],
+            "set date_format='%d.%m.%Y %H:%M' (--date-format '%d.%m.%Y",
+        ),
+        (["01/02/2024", "1/13/2024"], "set date_format='%m/%d/%Y' (--date-format '%m/%d/%Y')"),
+        (["02.01.2024 08:05", "03.01.2024 09:05"], "date_format='%d.%m.%Y %H:%M' or '%m.%d.%Y %H:%M'"),
+        (["12 May 2024", "13 May 2024"], "set date_format='%d %B %Y'"),
+        (["2/29/24 7:03 PM", "3/1/24 11:59 AM"], "set date_format='%m/%d/%y %I:%M %p'"),
+        (["2024/05/01 10:00:00", "2024/05/02 10:00:00"], "set date_format='%Y/%m/%d %H:%M:%S'"),
+        (["13.01.2024", "yesterday"], "'13.01.2024' is not a time; use a finite number or a date"),
+        (["13.14.2024", "14.13.2024"], "'13.14.2024' is not a time; use a finite number or a date"),
+    ],
+)
+def test_an_error_suggests_the_format_that_all_dates_fit(
+    written: list[str], advice: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("src,dst,t\n" + "".join(f"{i},{i + 7},{text}\n" for i, text in enumerate(written)))
+    with pytest.raises(DataError) as refused:
+        read_events(path)
+    assert advice in str(refused.value)
+    assert ("cannot be told apart" in str(refused.value)) == (" or '" in advice)

@@ -1,4 +1,4 @@
-"""Dates that are written in a format of the user's: ``%m/%d/%Y %H:%M``."""
+"""Dates that are written in a format of the user's, such as ``%m/%d/%Y %H:%M``; and guessing the format."""
 
 from __future__ import annotations
 
@@ -15,6 +15,26 @@ from contig.data.columns import ARROW_ERRORS, Column, is_text
 from contig.errors import ConfigError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+COMPARED = 20_000  # distinct dates of a column by which its format is guessed
+DAYS = (
+    *("%d.%m.%Y", "%m.%d.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d"),
+    *("%d.%m.%y", "%m.%d.%y", "%d/%m/%y", "%m/%d/%y", "%d-%m-%y", "%m-%d-%y"),
+    *("%d %b %Y", "%d-%b-%Y", "%b %d %Y", "%b %d, %Y", "%d %B %Y", "%B %d %Y", "%B %d, %Y"),
+)
+HOURS = (
+    *(
+        "",
+        " %H:%M",
+        " %H:%M:%S",
+        " %H:%M:%S.%f",
+        "T%H:%M",
+        "T%H:%M:%S",
+        "T%H:%M:%S.%f",
+        ", %H:%M",
+        ", %H:%M:%S",
+    ),
+    *(" %I:%M %p", " %I:%M:%S %p", " %I:%M%p"),
+)
 SIMPLE = re.compile(r"(?:[^%A-Za-z]|%[YmdHMS]|T)+")  # what Arrow and Python read alike
 
 
@@ -83,3 +103,19 @@ def _reader(format: str) -> Callable[[str], int]:
         return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
 
     return microseconds
+
+
+def fitting_formats(text: pa.ChunkedArray) -> list[str]:
+    """Return the usual formats that all dates of a column fit: two if either number may be the month."""
+    dates = pc.unique(text).slice(0, COMPARED).to_pylist()
+    formats = (day + hour for day in DAYS for hour in HOURS)
+    fitting = [format for format in formats if all(_fits(date, format) for date in dates)]
+    return list({format.replace("%B", "%b"): format for format in fitting}.values())  # May is both
+
+
+def _fits(date: str, format: str) -> bool:
+    try:
+        datetime.strptime(date, format)
+    except ValueError:
+        return False
+    return True

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from contig.data.columns import Array, Column, first_true, is_text, value_at
+from contig.data.date_formats import fitting_formats
 from contig.data.numbers import EXACT, is_number, whole_numbers
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -135,5 +136,18 @@ def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray
             date = date if date.tzinfo else date.replace(tzinfo=UTC)
             microseconds[row] = (date - EPOCH) // timedelta(microseconds=1)
         except (ValueError, OverflowError):
-            raise column.error(row, BAD_TIME, value) from None
+            raise column.error(row, _date_problem(text), value) from None
     return pa.chunked_array([pa.array(microseconds).cast(pa.timestamp("us", "UTC"))])
+
+
+def _date_problem(text: pa.ChunkedArray) -> str:
+    """Return what is wrong with written dates, with the format that all of them fit, if there is one."""
+    match fitting_formats(text):
+        case [format]:
+            return f"is not a date in ISO 8601; set date_format={format!r} (--date-format {format!r})."
+        case [day_first, month_first]:
+            return (
+                "is not a date in ISO 8601, and day and month cannot be told apart; set "
+                f"date_format={day_first!r} or {month_first!r} (--date-format)."
+            )
+    return BAD_TIME
