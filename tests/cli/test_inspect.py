@@ -28,7 +28,10 @@ def test_json_is_the_summary_and_nothing_else(five_visits: Path) -> None:
         edge_features=np.ones((5, 1)),
         origin=str(five_visits),
     )
-    notice = f"{five_visits}: ignored 1 column: 'mood'."
+    notice = (
+        f"{five_visits}: ignored 1 column: 'mood'. To use it as a feature: --features f1,mood "
+        "(features=['f1', 'mood'])."
+    )
     assert answer.json == summarize(stream).as_dict() | {"notices": [notice]}
     assert answer.err == f"note: {notice}\n"
 
@@ -62,7 +65,7 @@ def test_the_text_has_the_same_numbers(five_visits: Path) -> None:
 def test_dates_are_shown_as_dates_and_unix_times_as_both(isolated: Path) -> None:
     (isolated / "days.csv").write_text("src,dst,t\na,b,2020-09-13T12:26:40\nb,a,2020-10-13\n")
     text = " ".join(Answer("inspect", "days.csv").out.split())
-    assert "time 29.5 days, from 2020-09-13T12:26:40 to 2020-10-13T00:00:00 (UTC)" in text
+    assert "time 29.5 days, from 2020-09-13T12:26:40Z to 2020-10-13T00:00:00Z" in text
     (isolated / "unix.csv").write_text("src,dst,t\na,b,1600000000\nb,a,1602547200\n")
     text = " ".join(Answer("inspect", "unix.csv").out.split())
     assert (

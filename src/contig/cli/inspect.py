@@ -95,7 +95,7 @@ def _span(time: TimeSpan, *, dates: bool) -> str:
     from contig.data.clock import duration
 
     if dates and time.unix is not None:  # numbers would only distract from the dates that were given
-        return f"{duration(time.span / time.per_second)}, from {time.exact()} (UTC)"
+        return f"{duration(time.span / time.per_second)}, from {time.exact()}"
     span = f"{duration(time.span / time.per_second)}, from {time.first:,} to {time.last:,} ({time.type})"
     if time.unix is None:
         return f"{span}, taken as seconds"

@@ -137,7 +137,7 @@ def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
     stream = replace(stream, read_as=reading.named)
-    return _with_notice(stream, opened, roles, unasked=reading.features is None and not roles.features)
+    return _with_notice(stream, opened, roles, chosen=reading.features is not None)
 
 
 def require_features(stream: EventStream) -> EventStream:
@@ -204,20 +204,22 @@ def _similar_files(path: Path) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else " Check the path."
 
 
-def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, *, unasked: bool) -> EventStream:
-    """Note the columns that were not used; where there are no features, say how to use them."""
+def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, *, chosen: bool) -> EventStream:
+    """Note the columns that were not used, and how to use them; warn unless features were ``chosen``."""
     used = set(roles.positions)
     ignored = [name for i, name in enumerate(opened.names) if i not in used and name]
     if not ignored:
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
-    if unasked:
-        listed = quote(",".join(ignored[:10]))
-        notice += f" To use them as features: --features {listed} (features={ignored[:10]!r})."
+    used_features = [opened.names[i] for i in roles.features]
+    listed = [*used_features, *ignored][:10]
+    them = "it as a feature" if len(ignored) == 1 else "them as features"
+    notice += f" To use {them}: --features {quote(','.join(listed))} (features={listed!r})."
+    if chosen or used_features:
+        log.info(notice)
+    else:
         if roles.label is None:
             notice += " To predict one of them: --label COLUMN (label=)."
         log.warning(notice)
-    else:
-        log.info(notice)
     return replace(stream, notices=(*stream.notices, notice))
