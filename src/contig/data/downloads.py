@@ -51,7 +51,7 @@ def download(url: str, place: Path, read: Callable[[Path], Content]) -> Content:
     """
     part = place.parent / "partial" / place.name  # the full name, so that its format can be detected
     part.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(part.with_name(f"{part.name}.lock")):
+    with _one_process(part.with_name(f"{part.name}.lock")):
         if place.is_file():
             return read(place)
         log.info("downloading %s to %s", url, place.parent)
@@ -80,7 +80,7 @@ def _record(place: Path) -> Path:
 
 
 @contextmanager
-def _alone(lock: Path) -> Iterator[None]:
+def _one_process(lock: Path) -> Iterator[None]:
     """Let one process at a time through; when all ranks of a training start together, the others wait."""
     with lock.open("w") as file:
         with suppress(OSError):  # a file system without locks
