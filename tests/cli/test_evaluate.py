@@ -130,7 +130,8 @@ def test_link_table(labeled: Path) -> None:
     found = Run.open(labeled).evaluate(negatives="historical").result.transductive
     answer = Answer("evaluate", labeled, "--negatives", "historical")
     cells = " ".join(f"{100 * x:.2f}" for x in (found.ap, found.auc, found.ap_overall, found.auc_overall))
-    assert f"transductive contig {cells} {found.events}" in answer.words
+    assert f"transductive contig {cells} {found.events}* " in answer.words
+    assert "* fewer than 100 events" in answer.words
     assert "negatives: historical, 0.00% of them random because no other was left (100.00% by dyglib)" in (
         answer.words
     )
@@ -154,7 +155,7 @@ def test_intervals_table(labeled: Path) -> None:
     assert "Test, % up to AP AUC events new AP new AUC new" in answer.words
     for name, span in found.intervals.items():
         seen = found.transductive[name]
-        cells = f"{100 * seen.ap:.2f} {100 * seen.auc:.2f} {seen.events}"
+        cells = f"{100 * seen.ap:.2f} {100 * seen.auc:.2f} {seen.events}*"
         assert f"{name} {duration(span[1])} {cells} " in answer.words
 
 
@@ -184,7 +185,7 @@ def test_missing_values_are_dashes() -> None:
         new_new=empty,
     )
     assert IntervalsTask.table({"m": result}).rows[:2] == (
-        ("0-20%", "0.25", "50.00", "25.00", "3", "-", "-", "0"),
+        ("0-20%", "0.25", "50.00", "25.00", "3*", "-", "-", "0"),
         ("20-40%", "-", "-", "-", "0", "-", "-", "0"),
     )
     both = IntervalsTask.table({"m": result, "n": result}).rows

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from support.finished import finish
 
+from contig.cli.tables import comparison_text
 from contig.data.events import EventStream
 from contig.experiments.comparisons import Comparison, plan_comparison, save
 from contig.experiments.jobs import Failure, Job
+from contig.tasks.results import LinkMetrics
 
 
 def stream() -> EventStream:
@@ -48,6 +50,24 @@ def test_the_notes_of_a_comparison(tmp_path: Path) -> None:
         "Speed and memory: abacus, 2 runs at a time; training speed: median of the epochs after the first; "
         "peak memory of the whole process.",
     ]
+
+
+def test_figures_of_few_events_are_noted(tmp_path: Path) -> None:
+    comparison = compared(tmp_path, "tgn edgebank", seeds=2)
+    first, *others = comparison.rows
+    few = [
+        replace(one, result=replace(one.result, inductive=LinkMetrics(ap=0.5, events=2)))
+        for one in first.results
+    ]
+    marked = replace(comparison, rows=[replace(first, results=tuple(few)), *others])
+    (note,) = set(marked.notes()) - set(comparison.notes())
+    assert note == "* fewer than 100 events: the figures may be due to chance (here 2)."
+    line = next(line for line in comparison_text(marked).splitlines() if line.strip().startswith("tgn"))
+    assert "50.00 ± 0.00*" in line
+    assert line.count("*") == 1
+    counts = {name: marked.as_dict()["rows"][0][name]["events"] for name in ("transductive", "inductive")}
+    assert counts == {"transductive": 700, "inductive": 2}
+    assert "50.00 ± 0.00*" in marked._repr_html_()
 
 
 @pytest.mark.parametrize(

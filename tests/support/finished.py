@@ -63,7 +63,7 @@ def epoch(number: int, seconds: float, events: int = 10_000) -> Epoch:
 
 
 def _link_result(ap: float, inductive: bool) -> LinkResult:
-    found = LinkMetrics(ap=ap, auc=ap - 0.1, ap_overall=ap + 0.01, auc_overall=ap - 0.2, events=7)
+    found = LinkMetrics(ap=ap, auc=ap - 0.1, ap_overall=ap + 0.01, auc_overall=ap - 0.2, events=700)
     empty = LinkMetrics(events=0)
     protocol = LinkProtocol.of(
         "link",
@@ -73,7 +73,7 @@ def _link_result(ap: float, inductive: bool) -> LinkResult:
         metrics="over batches",
         inductive_dyglib="in batches of their own",
     )
-    lower = LinkMetrics(ap=ap - 0.05, auc=ap - 0.15, ap_overall=ap - 0.04, auc_overall=ap - 0.25, events=7)
+    lower = LinkMetrics(ap=ap - 0.05, auc=ap - 0.15, ap_overall=ap - 0.04, auc_overall=ap - 0.25, events=700)
     return LinkResult(
         protocol=protocol,
         transductive=found,

@@ -76,6 +76,19 @@ def _print_labeled(kind: str, style: str, message: str) -> None:
     )
 
 
+def print_note(text: str, style: str = "") -> None:
+    """Print what explains a table, indented; in a terminal, continuation lines are indented further."""
+    from textwrap import fill
+
+    console, shown = out(), visible(text)
+    if console.is_terminal:
+        shown = fill(
+            shown, console.width - 4, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+        )
+    for line in shown.splitlines():
+        console.print(f"  {line}", style=style, soft_wrap=True, markup=False)
+
+
 def print_json(data: Any) -> None:
     """Print ``data`` as JSON, and nothing else."""
     typer.echo(json.dumps(data, indent=2, allow_nan=False))

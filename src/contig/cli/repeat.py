@@ -53,6 +53,7 @@ def repeat(
     Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
     """
     from contig.cli import tables
+    from contig.experiments.comparisons import few_events_notes
     from contig.experiments.evaluations import EvaluationSpec, evaluated, with_evaluations
     from contig.experiments.jobs import plan, runs_in
     from contig.experiments.recipes import heuristics_for, identified, read_recipes
@@ -72,7 +73,9 @@ def repeat(
         console.print_json({"runs": found, "evaluations": beside} if specs else found)
     else:
         tables.show(tables.repeat_table(rows))
-        console.out().print("  per-batch AP and AUC on the test events, %, mean ± standard deviation")
+        console.print_note("per-batch AP and AUC on the test events, %, mean ± standard deviation")
+        for note in few_events_notes(rows):
+            console.print_note(note)
         for name, evaluated_rows in others.items():
             tables.show_evaluations(name, evaluated_rows)
     report_failures(tables.failures(rows) + tables.evaluation_failures(failures))

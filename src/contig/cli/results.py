@@ -44,13 +44,13 @@ def evaluation_table(task: Task[Any, R], evaluation: Evaluation[R], heuristics: 
 def print_notes(notes: Sequence[str]) -> None:
     """Print what explains a table."""
     for note in notes:
-        console.out().print(f"  {note}", markup=False)
+        console.print_note(note)
 
 
 def print_losses(model: str, lost: Sequence[Loss]) -> None:
     """Print where a model loses to a heuristic."""
     for loss in lost:
-        console.out().print(f"  [bold red]{console.plain(loss.text(model))}[/bold red]")
+        console.print_note(loss.text(model), style="bold red")
 
 
 def measure_heuristics(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contig.experiments.comparisons import Comparison
     from contig.experiments.evaluations import EvaluatedRow
     from contig.experiments.jobs import Failure
-    from contig.experiments.rows import Row, Spread
+    from contig.experiments.rows import Row
     from contig.tasks import ResultTable
 
 
@@ -44,13 +44,17 @@ class Column(NamedTuple):
     format: Callable[[float], str] = _count
     best: Callable[[Iterable[float]], float] | None = None
     heuristics_compete: bool = False  # not in cost: training nothing is no achievement
+    events: Callable[[Row], int] | None = None  # how many the number rests on
 
     def cell(self, row: Row, rivals: Sequence[Row]) -> str:
+        from contig.tasks.tables import few_mark
+
         value, deviation = self.value(row)
         if isnan(value):
             return "-"
         text = self.format(value) + ("" if isnan(deviation) else f" ± {self.format(deviation)}")
-        return f"[bold]{text}[/bold]" if self._is_best(row, rivals) else text
+        mark = "" if self.events is None else few_mark(self.events(row))
+        return f"[bold]{text}[/bold]{mark}" if self._is_best(row, rivals) else f"{text}{mark}"
 
     def _is_best(self, row: Row, rivals: Sequence[Row]) -> bool:
         """Return whether no rival has a better number as it is printed; a single number is not the best."""
@@ -61,19 +65,26 @@ class Column(NamedTuple):
         return self.format(self.value(row)[0]) == self.format(self.best(known))
 
 
-def _metric(heading: str, spread: Callable[[Row], Spread]) -> Column:
-    return Column(heading, spread, _percent, max, heuristics_compete=True)
+def _metric(heading: str, selection: str, metric: str) -> Column:
+    return Column(
+        heading,
+        lambda row: row.selection(selection).each()[metric],
+        _percent,
+        max,
+        heuristics_compete=True,
+        events=lambda row: row.selection(selection).events,
+    )
 
 
 PRECISION = (
-    _metric("AP trans.", lambda row: row.transductive.ap),
-    _metric("AP ind. ours", lambda row: row.inductive.ap),
-    _metric("AP ind. dyglib", lambda row: row.inductive_dyglib.ap),
+    _metric("AP trans.", "transductive", "ap"),
+    _metric("AP ind. ours", "inductive", "ap"),
+    _metric("AP ind. dyglib", "inductive_dyglib", "ap"),
 )
 AREA = (
-    _metric("AUC trans.", lambda row: row.transductive.auc),
-    _metric("AUC ind. ours", lambda row: row.inductive.auc),
-    _metric("AUC ind. dyglib", lambda row: row.inductive_dyglib.auc),
+    _metric("AUC trans.", "transductive", "auc"),
+    _metric("AUC ind. ours", "inductive", "auc"),
+    _metric("AUC ind. dyglib", "inductive_dyglib", "auc"),
 )
 METRICS = (*PRECISION, *AREA)
 COST = (
@@ -198,7 +209,7 @@ def show_comparison(comparison: Comparison) -> None:
     parts = [comparison_table(comparison.rows, columns) for columns in (PRECISION, AREA, COST)]
     show(comparison_table(comparison.rows), parts)
     for note in comparison.notes():
-        console.out().print(f"  [dim]{console.plain(note)}[/dim]", soft_wrap=True)
+        console.print_note(note, style="dim")
 
 
 def show_evaluations(name: str, rows: Sequence[EvaluatedRow]) -> None:
@@ -207,7 +218,7 @@ def show_evaluations(name: str, rows: Sequence[EvaluatedRow]) -> None:
         return
     console.out().print(f"\n[bold]{console.plain(name)}[/bold]")
     show(evaluation_table(rows))
-    console.out().print(f"  {rows[0].metric} on the test events, %, mean ± standard deviation")
+    console.print_note(f"{rows[0].metric} on the test events, %, mean ± standard deviation")
 
 
 def as_text(block: RenderableType) -> str:

@@ -271,9 +271,9 @@ def _print_result(run: Run, heuristics: bool, json: bool) -> None:
     results.print_losses(model_label(metrics.facts.model), lost)
     speed = metrics.events_per_second
     training = f"{speed.train:,.0f} events/s in training ({speed.train_over}), " if run.model.learns else ""
-    console.out().print(f"  {training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
+    console.print_note(f"{training}{speed.score:,.0f} events/s in the test ({metrics.facts.hardware})")
     if run.model.learns:
-        console.out().print(f"  best epoch: {metrics.best_epoch} of {len(metrics.epochs)}")
+        console.print_note(f"best epoch: {metrics.best_epoch} of {len(metrics.epochs)}")
     console.out().print(f"  run: {console.visible(run.path)}", soft_wrap=True, markup=False)
 
 

@@ -17,12 +17,12 @@ from contig.experiments.averages import mean_table
 from contig.experiments.evaluations import EvaluationSpec
 from contig.experiments.jobs import Failure, Job, plan
 from contig.experiments.lineups import WINDOW, lineup
-from contig.experiments.rows import Row, Spread, collect, write_csv
+from contig.experiments.rows import SELECTIONS, Row, Spread, collect, write_csv
 from contig.experiments.training_settings import settings_notes
 from contig.files import write_json, write_text
 from contig.tasks.link import LinkTask
 from contig.tasks.results import TaskResult
-from contig.tasks.tables import ResultTable
+from contig.tasks.tables import FEW_NOTE, ResultTable, few_mark
 from contig.wording import counted
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ class Comparison:
         ]
         if any(row.recipe.variant == WINDOW for row in self.finished):
             notes.append(f"{WINDOW}: only the last {self._window()} count, the duration of the test period.")
+        notes += few_events_notes(self.finished)
         settings = settings_notes((self.name, row.recipe) for row in self.finished)
         return [*notes, *settings, f"Speed and memory: {self._machine()}."]
 
@@ -153,8 +154,11 @@ class Comparison:
         rows = [
             (
                 row.label,
-                *map(_in_percent, (row.transductive.ap, row.inductive.ap, row.inductive_dyglib.ap)),
-                _in_percent(row.transductive.auc),
+                *(
+                    _in_percent(one.ap, one.events)
+                    for one in (row.transductive, row.inductive, row.inductive_dyglib)
+                ),
+                _in_percent(row.transductive.auc, row.transductive.events),
             )
             for row in self.finished
         ]
@@ -167,11 +171,18 @@ class Comparison:
         return content | ({} if self.evaluations is None else {"evaluation": self.evaluations.as_dict()})
 
 
-def _in_percent(spread: Spread) -> str:
+def _in_percent(spread: Spread, events: int) -> str:
     mean, deviation = spread
     if isnan(mean):
         return "-"
-    return f"{100 * mean:.2f}" + ("" if isnan(deviation) else f" ± {100 * deviation:.2f}")
+    return f"{100 * mean:.2f}" + ("" if isnan(deviation) else f" ± {100 * deviation:.2f}") + few_mark(events)
+
+
+def few_events_notes(rows: Sequence[Row]) -> list[str]:
+    """Explain the mark of figures that rest on few events, if there are any."""
+    selections = [row.selection(name) for row in rows for name in SELECTIONS]
+    few = sorted({one.events for one in selections if few_mark(one.events) and not isnan(one.ap.mean)})
+    return [f"{FEW_NOTE} (here {', '.join(map(str, few))})."] if few else []
 
 
 def protocol(rows: Sequence[Row]) -> str:

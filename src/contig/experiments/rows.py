@@ -45,14 +45,23 @@ class LinkSpread:
     auc: Spread
     ap_overall: Spread
     auc_overall: Spread
+    events: int = 0  # of one seed
 
     @classmethod
     def of(cls, metrics: Sequence[LinkMetrics]) -> LinkSpread:
-        return cls(*(Spread.of([getattr(one, f.name) for one in metrics]) for f in fields(cls)))
+        spreads = {name: Spread.of([getattr(one, name) for one in metrics]) for name in cls._metrics()}
+        return cls(**spreads, events=metrics[0].events if metrics else 0)
 
     def each(self) -> dict[str, Spread]:
         """Return the spreads by the name of their metric."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
+        return {name: getattr(self, name) for name in self._metrics()}
+
+    def as_dict(self) -> dict[str, Any]:
+        return {**{name: spread.as_dict() for name, spread in self.each().items()}, "events": self.events}
+
+    @classmethod
+    def _metrics(cls) -> list[str]:
+        return [field.name for field in fields(cls) if field.name != "events"]
 
 
 class Cost(NamedTuple):
@@ -143,10 +152,7 @@ class Row:
             "learns": self.learns,
             "settings": self.recipe.settings,
             "seeds": self.seeds,
-            **{
-                name: {metric: spread.as_dict() for metric, spread in self.selection(name).each().items()}
-                for name in SELECTIONS
-            },
+            **{name: self.selection(name).as_dict() for name in SELECTIONS},
             **self.cost.as_dict(),
             **self._facts(),
             "failures": [{"seed": f.job.seed, "reason": f.reason} for f in self.failures],
@@ -168,6 +174,7 @@ class Row:
 
     def _flat_spreads(self) -> Iterator[tuple[str, float | None]]:
         for name in SELECTIONS:
+            yield f"events_{name}", self.selection(name).events
             for metric, spread in self.selection(name).each().items():
                 for statistic, value in spread.as_dict().items():
                     yield f"{metric}_{name}_{statistic}", value

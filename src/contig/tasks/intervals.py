@@ -31,7 +31,7 @@ from contig.tasks.metrics import LinkScores
 from contig.tasks.predictions import Measured
 from contig.tasks.results import LinkMetrics, Selections, TaskResult
 from contig.tasks.selections import check_finite
-from contig.tasks.tables import SELECTIONS, ResultTable, count, percent
+from contig.tasks.tables import SELECTIONS, ResultTable, event_count, few_notes, percent
 from contig.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -135,19 +135,21 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
     @classmethod
     def table(cls, results: Mapping[str, IntervalResult]) -> ResultTable:
         alone = len(results) == 1  # without the name of the model the table fits 80 columns
+        rows = tuple(
+            _row(name if alone else f"{name}, {model}", result, name)
+            for model, result in results.items()
+            for name in SETS
+        )
         return ResultTable(
             headings=("Test, %", "up to", "AP", "AUC", "events", "new AP", "new AUC", "new"),
-            rows=tuple(
-                _row(name if alone else f"{name}, {model}", result, name)
-                for model, result in results.items()
-                for name in SETS
-            ),
+            rows=rows,
             names=1,
             notes=(
                 "sets: by the time since the source last appeared (0 for the first time)",
                 "up to: the longest such time in the set",
                 "new: events with a new node",
                 *dict.fromkeys(negatives_note(result.protocol) for result in results.values()),
+                *few_notes(rows),
             ),
         )
 
@@ -159,7 +161,7 @@ def _row(heading: str, result: IntervalResult, name: str) -> tuple[str, ...]:
 
 
 def _cells(metrics: LinkMetrics) -> tuple[str, ...]:
-    return (percent(metrics.ap), percent(metrics.auc), count(metrics.events))
+    return (percent(metrics.ap), percent(metrics.auc), event_count(metrics.events))
 
 
 def _length(interval: float, per_second: float) -> str:

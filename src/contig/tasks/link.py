@@ -28,7 +28,7 @@ from contig.tasks.metrics import LinkScores, link_metrics
 from contig.tasks.predictions import Columns, Measured, score_columns
 from contig.tasks.results import UNMEASURED, LinkMetrics, Protocol, Selections, TaskResult
 from contig.tasks.selections import by_selection, check_finite
-from contig.tasks.tables import ResultTable, count, percent, selection_rows
+from contig.tasks.tables import ResultTable, event_count, few_notes, percent, selection_rows
 from contig.tasks.task import Task
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
 NegativeKind = Literal["random", "random-any", "historical", "inductive", "historical-source"]
 
 OURS, DYGLIB = "ind. ours", "ind. dyglib"  # as tables name the two protocols
-INDUCTIVE_NOTES = (
-    "ind.: events with a new node; their negatives are drawn among all destinations (ours)",
-    "or among those events alone (dyglib), as in published tables",
+INDUCTIVE_NOTE = (
+    "ind.: events with a new node; their negatives are drawn among all destinations (ours) or among those "
+    "events alone (dyglib), as in published tables"
 )
 DYGLIB_TEXT = "inductive events in batches of their own, with negatives among themselves, as DyGLib"
 METRICS = "ap and auc: mean over batches; *_overall: over all events"
@@ -175,7 +175,8 @@ class LinkTask(Task[LinkOptions, LinkResult]):
             notes=(
                 *dict.fromkeys(negatives_note(result.protocol) for result in results.values()),
                 "AP and AUC: mean over batches; all: over all events at once",
-                *(INDUCTIVE_NOTES if inductive else ()),
+                *((INDUCTIVE_NOTE,) if inductive else ()),
+                *few_notes(rows),
             ),
         )
 
@@ -198,4 +199,4 @@ def negatives_note(protocol: NegativesProtocol) -> str:
 
 def _cells(metrics: LinkMetrics) -> tuple[str, ...]:
     shares = metrics.ap, metrics.auc, metrics.ap_overall, metrics.auc_overall
-    return (*map(percent, shares), count(metrics.events))
+    return (*map(percent, shares), event_count(metrics.events))

@@ -39,7 +39,7 @@ from contig.tasks.metrics import rank_metrics
 from contig.tasks.predictions import Measured
 from contig.tasks.results import Protocol, RankMetrics, Selections, TaskResult
 from contig.tasks.selections import by_selection, check_finite
-from contig.tasks.tables import ResultTable, count, percent, selection_rows
+from contig.tasks.tables import ResultTable, event_count, few_notes, percent, selection_rows
 from contig.tasks.task import EVALUATION_SEED, Task
 
 if TYPE_CHECKING:
@@ -181,14 +181,16 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
     @classmethod
     def table(cls, results: Mapping[str, RecommendResult]) -> ResultTable:
         protocol = next(iter(results.values())).protocol
+        rows = selection_rows(results, _cells, cls.selections_by(protocol))
         return ResultTable(
             headings=("Test, %", "model", "MRR", "R@5", "R@10", "R@15", "R@20", "events"),
-            rows=selection_rows(results, _cells, cls.selections_by(protocol)),
+            rows=rows,
             notes=(
                 "R@K: share of events whose true destination is among the first K",
                 f"candidates: {protocol.candidates}",
                 f"times: {protocol.times}",
                 f"ties: {protocol.ties}",
+                *few_notes(rows),
             ),
         )
 
@@ -196,4 +198,4 @@ class RecommendTask(Task[RecommendOptions, RecommendResult]):
 def _cells(metrics: RankMetrics | None) -> tuple[str, ...]:
     metrics = RankMetrics(events=0) if metrics is None else metrics
     recalls = metrics.recall_at_5, metrics.recall_at_10, metrics.recall_at_15, metrics.recall_at_20
-    return (*map(percent, (metrics.mrr, *recalls)), count(metrics.events))
+    return (*map(percent, (metrics.mrr, *recalls)), event_count(metrics.events))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
 from typing import Any
 
 SELECTIONS = ("transductive", "inductive")  # those that tables show
+FEW = 100  # figures that rest on fewer events depend much on chance
+FEW_MARK = "*"
+FEW_NOTE = f"{FEW_MARK} fewer than {FEW} events: the figures may be due to chance"
 
 
 @dataclass(frozen=True)
@@ -52,3 +55,18 @@ def percent(share: float) -> str:
 def count(number: int) -> str:
     """Format a number with thousands separators."""
     return f"{number:,}"
+
+
+def event_count(events: int) -> str:
+    """Format how many events a figure rests on, marked if they are few."""
+    return f"{count(events)}{few_mark(events)}"
+
+
+def few_mark(events: int) -> str:
+    """Return the mark of figures that rest on few events."""
+    return FEW_MARK if 0 < events < FEW else ""
+
+
+def few_notes(rows: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Return the note that explains the mark, if a row has it."""
+    return (FEW_NOTE,) if any(cell.endswith(FEW_MARK) for row in rows for cell in row) else ()

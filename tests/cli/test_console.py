@@ -1,0 +1,36 @@
+"""Notes under tables."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from contig.cli import console
+
+NOTE = "ind.: events with a new node; their negatives are drawn among all destinations (ours) or among others"
+
+
+@pytest.mark.parametrize("width", [30, 60, 80])
+def test_notes_are_wrapped_with_an_indent(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(
+        console,
+        "out",
+        lambda: Console(file=file, width=width, force_terminal=True, color_system=None, highlight=False),
+    )
+    console.print_note(NOTE)
+    first, *others = [line.rstrip() for line in file.getvalue().splitlines()]
+    assert first.startswith("  ind.")
+    assert others
+    assert all(line.startswith("    ") and not line.startswith("     ") for line in others)
+    assert max(map(len, (first, *others))) <= width
+    assert " ".join(line.strip() for line in (first, *others)) == NOTE
+
+
+def test_notes_in_a_file_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    file = io.StringIO()
+    monkeypatch.setattr(console, "out", lambda: Console(file=file, width=40))
+    console.print_note(NOTE)
+    assert file.getvalue() == f"  {NOTE}\n"
