@@ -19,7 +19,7 @@ _silent = False  # set by `silence`
 
 
 def silence(on: bool = True) -> None:
-    """Hide progress wherever it is not asked for with ``show=True``."""
+    """Hide progress unless a caller requests it with ``show=True``."""
     global _silent
     _silent = on
 

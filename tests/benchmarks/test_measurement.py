@@ -13,6 +13,6 @@ def test_a_ratio_is_the_peers_figure_divided_by_ours() -> None:
 
 
 def test_figures_without_a_peer_have_no_ratio() -> None:
-    row = Measurement.alone("x", "what", [3.0, 7.0, 4.0], unit="bytes")
+    row = Measurement.without_peer("x", "what", [3.0, 7.0, 4.0], unit="bytes")
     assert (row.ours, row.ours_range, row.repeats, row.unit) == (4.0, (3.0, 7.0), 3, "bytes")
     assert (row.peer, row.ratio) == (None, None)

@@ -26,7 +26,7 @@ REPORT = Report(
     measurements=[
         Measurement.compare("a-step", "a step", [0.0021, 0.0019], "peer", [0.4, 0.2]),
         Measurement.compare("memory", "peak", [3e6], "peer", [6e6], unit="bytes", note="of all"),
-        Measurement.alone("append", "grow", [0.5, 0.7]),
+        Measurement.without_peer("append", "grow", [0.5, 0.7]),
         Measurement.missing("ode", "needs it"),
     ],
 )

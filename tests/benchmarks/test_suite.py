@@ -40,7 +40,7 @@ def test_a_missing_package_says_what_to_install(bench: Bench, monkeypatch: pytes
 
 def test_a_measurement_that_fails_leaves_the_others(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(bench: Bench) -> Iterator[Measurement]:
-        yield Measurement.alone("ode", "first", [1.0])
+        yield Measurement.without_peer("ode", "first", [1.0])
         raise RuntimeError("out of memory\nby far")
 
     monkeypatch.setitem(suite.MEASUREMENTS, "ode", fail)

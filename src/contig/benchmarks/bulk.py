@@ -109,7 +109,9 @@ def _embed(run: Run) -> Iterator[Measurement]:
     late, early = (stream.t[int(len(stream) * share)].item() for share in (0.8, 0.3))
     walked = _cost(opened.embed, at=late)
     note = f"{walked.wall:,.1f} s on the clock"
-    yield Measurement.alone("bulk", "embed all nodes at a past time, the first", [walked.cpu], note=note)
+    yield Measurement.without_peer(
+        "bulk", "embed all nodes at a past time, the first", [walked.cpu], note=note
+    )
     bulk = _cost(opened.embed, at=early)
     some = np.random.default_rng(0).choice(labels[stream.src], SINGLE).tolist()
     single = [_cost(opened.embed, [node], early, "src") for node in some]

@@ -53,7 +53,7 @@ def measure_pair_ranking(bench: Bench) -> Iterator[Measurement]:
     destinations = bench.stream.destinations
     what = f"rank all {len(test):,} test events among {len(destinations):,} destinations, {MODEL}"
     note = f"extrapolated from the first {len(events):,}" if len(events) < len(test) else ""
-    yield Measurement.alone("pair-ranking", what, own, note=note)
+    yield Measurement.without_peer("pair-ranking", what, own, note=note)
 
     source, time = (history.events[name][int(test[0])] for name in ("src", "t"))
     candidates = torch.from_numpy(destinations[:LISTED]).to(bench.device)
@@ -65,7 +65,7 @@ def measure_pair_ranking(bench: Bench) -> Iterator[Measurement]:
 
     own = repeat(list_one, bench.settings.repeats, bench.device)
     what = f"the best ten of {len(candidates):,} destinations for one source, {MODEL}"
-    yield Measurement.alone("pair-ranking", what, own)
+    yield Measurement.without_peer("pair-ranking", what, own)
 
 
 def measure_evidence(bench: Bench) -> Iterator[Measurement]:
@@ -73,11 +73,13 @@ def measure_evidence(bench: Bench) -> Iterator[Measurement]:
     history, events = History.from_stream(bench.stream), len(bench.stream)
     own = repeat(lambda: Evidence(history, SPEC), bench.few_repeats, CPU)
     note = f"{events / median(own):,.0f} events/s"
-    yield Measurement.alone("evidence", f"count the evidence of {events:,} events", own, note=note)
+    yield Measurement.without_peer("evidence", f"count the evidence of {events:,} events", own, note=note)
     evidence = Evidence(history, SPEC)
     for name, keyed in (("meetings and nodes", evidence.events), ("transitions", evidence.transitions)):
         size = keyed.nbytes() / events
-        yield Measurement.alone("evidence", f"size of the counts of {name}", [size], unit="bytes/event")
+        yield Measurement.without_peer(
+            "evidence", f"size of the counts of {name}", [size], unit="bytes/event"
+        )
 
     columns = stream_columns(bench.stream)
 
@@ -89,11 +91,11 @@ def measure_evidence(bench: Bench) -> Iterator[Measurement]:
 
     own = repeat(grow, 1, CPU)
     what = f"append {events:,} events, {APPENDED} per call, with their evidence"
-    yield Measurement.alone("evidence", what, own, note=f"{events / median(own):,.0f} events/s")
+    yield Measurement.without_peer("evidence", what, own, note=f"{events / median(own):,.0f} events/s")
 
     generator = torch.Generator().manual_seed(0)
     at = torch.randint(events, (bench.settings.queries,), generator=generator)
     keys = meeting(columns[0][at], columns[1][at.flip(0)])
     own = repeat(lambda: evidence.events.features(keys, columns[2][at], 1.0), bench.settings.repeats, CPU)
     note = f"{len(keys) / median(own):,.0f} keys/s"
-    yield Measurement.alone("evidence", f"describe {len(keys):,} pairs", own, note=note)
+    yield Measurement.without_peer("evidence", f"describe {len(keys):,} pairs", own, note=note)

@@ -39,7 +39,7 @@ def measure_index(bench: Bench) -> Iterator[Measurement]:
         note=f"{events / median(own):,.0f} events/s; target: a ratio of at least 0.25",
     )
     size = History.from_stream(stream).nbytes() / events
-    yield Measurement.alone(
+    yield Measurement.without_peer(
         "index", "size of the index", [size], unit="bytes/event", note="target: at most 40"
     )
 
@@ -58,4 +58,4 @@ def measure_append(bench: Bench) -> Iterator[Measurement]:
 
         own = repeat(work, bench.settings.repeats, CPU)
         what = f"append {count:,} events, {size:,} per call"
-        yield Measurement.alone("append", what, own, note=f"{count / median(own):,.0f} events/s")
+        yield Measurement.without_peer("append", what, own, note=f"{count / median(own):,.0f} events/s")

@@ -126,7 +126,7 @@ def _durable(bench: Bench, client: Client) -> Measurement:
     figures = [_seconds(client.send) / BATCH for _ in range(calls)]
     note = f"{1 / np.mean(figures):,.0f} events/s on average"
     what = f"take in an event durably, {BATCH} per call, {MODEL}"
-    return Measurement.alone("live", what, figures, note=note)
+    return Measurement.without_peer("live", what, figures, note=note)
 
 
 def array_bytes(graph: LiveGraph) -> int:
@@ -161,7 +161,7 @@ def _queries(bench: Bench, client: Client) -> Iterator[Measurement]:
             rate = (engine.status().events - before) / (time.perf_counter() - begun)
         p50, p99 = 1e3 * np.percentile(figures, [50, 99])
         note = f"p50 {p50:.1f} ms, p99 {p99:.1f} ms, {len(figures):,} queries; {rate:,.0f} events/s arrived"
-        yield Measurement.alone("live", f"{what} while events arrive, {MODEL}", figures, note=note)
+        yield Measurement.without_peer("live", f"{what} while events arrive, {MODEL}", figures, note=note)
 
 
 def _many_nodes(bench: Bench) -> Iterator[Measurement]:
@@ -180,7 +180,7 @@ def _many_nodes(bench: Bench) -> Iterator[Measurement]:
             held = array_bytes(engine._graph)
         note = f"a random read of its {held / 2**20:,.0f} MB: {1e9 * random_read(held):.0f} ns"
         what = f"take in an event durably among {stream.num_nodes:,} nodes"
-        yield Measurement.alone("live", what, figures, note=note)
+        yield Measurement.without_peer("live", what, figures, note=note)
 
 
 def _uniform(nodes: int) -> EventStream:

@@ -62,7 +62,7 @@ def _memory(samples: list[Sample], events: int) -> Measurement:
     )
     what = f"memory of an event, over {sent:,} events, {MODEL}"
     figures = [(last.resident - first.resident) / sent]
-    return Measurement.alone("live-hour", what, figures, unit="bytes/event", note=note)
+    return Measurement.without_peer("live-hour", what, figures, unit="bytes/event", note=note)
 
 
 def _cost(samples: list[Sample], events: int) -> Measurement:
@@ -72,7 +72,7 @@ def _cost(samples: list[Sample], events: int) -> Measurement:
         f"{1e6 * figures[0]:.0f} µs in the first twelfth, {1e6 * figures[-1]:.0f} µs in the last; "
         f"{took:,.0f} s for {minutes:,.0f} min of events"
     )
-    return Measurement.alone(
+    return Measurement.without_peer(
         "live-hour", f"take in an event durably, {BATCH} per call, {MODEL}", figures, note=note
     )
 

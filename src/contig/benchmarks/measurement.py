@@ -53,7 +53,7 @@ class Measurement:
         )
 
     @classmethod
-    def alone(
+    def without_peer(
         cls, name: str, what: str, ours: Sequence[float], *, unit: Unit = "s", note: str = ""
     ) -> Measurement:
         """Summarize figures that have no peer."""

@@ -88,7 +88,7 @@ def _throughput(url: str, waiting: Iterator[Batch], events: int) -> Measurement:
             seconds.append((time.perf_counter() - before) / BATCH)
     rate = 1 / np.mean(seconds)
     what = f"a durable event, in batches of {BATCH}"
-    return Measurement.alone(
+    return Measurement.without_peer(
         "serve", what, seconds, note=f"{rate:,.0f} events/s; median and range of batches"
     )
 
@@ -127,7 +127,9 @@ def _latencies(
             for quantile in (50, 99):
                 title = f"{what}, p{quantile}, while {RATE:,} events/s arrive"
                 note = f"{len(seconds):,} requests"
-                yield Measurement.alone("serve", title, [float(np.percentile(seconds, quantile))], note=note)
+                yield Measurement.without_peer(
+                    "serve", title, [float(np.percentile(seconds, quantile))], note=note
+                )
 
 
 @contextmanager

@@ -82,7 +82,7 @@ def _quiet_first(args: list[str]) -> list[str]:
 
 @contextmanager
 def _reported_errors() -> Iterator[None]:
-    """Print every error that the user can fix in the same way, whoever raises it."""
+    """Print every error that the user can fix in the same way, wherever it is raised."""
     try:
         yield
     except (ContigError, OSError, MemoryError, RuntimeError, USAGE_ERROR) as error:

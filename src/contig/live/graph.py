@@ -43,7 +43,7 @@ class View(NamedTuple):
     events: int
 
 
-class Wanted(NamedTuple):
+class ReadPoint(NamedTuple):
     """The state that a query at a time needs: after this many events, and its reference time."""
 
     at: Tensor
@@ -87,46 +87,46 @@ class LiveGraph:
         any state will do.
         """
         with self.lock.reading():
-            wanted = self._wanted(time)
-            if not with_state or wanted.events == self.state.position:
-                yield self._view(self.state, wanted)
+            point = self._read_point(time)
+            if not with_state or point.events == self.state.position:
+                yield self._view(self.state, point)
                 return
-        if wanted.events >= self._base:
+        if point.events >= self._base:
             with self.lock.reading_after(lambda: self._move_tip(time)):
-                wanted = self._wanted(time)
-                if wanted.events == self.state.position:
-                    yield self._view(self.state, wanted)
+                point = self._read_point(time)
+                if point.events == self.state.position:
+                    yield self._view(self.state, point)
                     return
-        with self._past_view(wanted.at) as view:
+        with self._past_view(point.at) as view:
             yield view
 
     @contextmanager
     def _past_view(self, at: Tensor) -> Iterator[View]:
         """Yield a state before the complete batches."""
         with self.lock.reading():
-            wanted = self._wanted(at)
-            recent = self._recent.reaches(wanted.events)
+            point = self._read_point(at)
+            recent = self._recent.reaches(point.events)
         if recent:
             with self.lock.writing():
-                if self._recent.reaches(wanted.events):
+                if self._recent.reaches(point.events):
                     self._undo_tip()
-                    with self._recent.rewound(self.state, wanted.events):
-                        yield self._view(self.state, wanted)
+                    with self._recent.rewound(self.state, point.events):
+                        yield self._view(self.state, point)
                     return
-        self._approach(wanted)
-        with self.lock.reading(), self.past.at(self._time_after(wanted.events)) as state:
-            yield self._view(state, self._wanted(at))
+        self._approach(point)
+        with self.lock.reading(), self.past.at(self._time_after(point.events)) as state:
+            yield self._view(state, self._read_point(at))
 
-    def _approach(self, wanted: Wanted) -> None:
+    def _approach(self, point: ReadPoint) -> None:
         """Walk to a time far back a few batches at a time, so that events need not wait for all of it."""
         with self.lock.reading():
-            waypoints = self.past.waypoints(self._time_after(wanted.events), APPROACHED_AT_ONCE)
+            waypoints = self.past.waypoints(self._time_after(point.events), APPROACHED_AT_ONCE)
         for time in waypoints:
             with self.lock.reading(), self.past.at(time):
                 pass
 
-    def _view(self, state: NodeState, wanted: Wanted) -> View:
-        return View(state, wanted.at, wanted.as_of, self.events_before(wanted.at))
+    def _view(self, state: NodeState, point: ReadPoint) -> View:
+        return View(state, point.at, point.as_of, self.events_before(point.at))
 
     def events_before(self, at: Tensor) -> int:
         """Return how many events the clock puts strictly before a time."""
@@ -147,21 +147,21 @@ class LiveGraph:
     def _base(self) -> int:
         return self.state.position if self._tip is None else self._tip.position
 
-    def _wanted(self, time: Tensor | None) -> Wanted:
+    def _read_point(self, time: Tensor | None) -> ReadPoint:
         """Return the state to read at a time, as evaluation would for an event of that time."""
         self.check()
         at = self.now() if time is None else time
         count, t = self.batches.num_events, self.history.events["t"]
         starts_batch = count % self.batches.batch_size == 0 and bool(at >= t[-1])
         if self.as_of == "event" or starts_batch:
-            return Wanted(at, self.events_before(at), at)
+            return ReadPoint(at, self.events_before(at), at)
         begun = self._batch_start(self.complete)
         if bool(at >= begun):
-            return Wanted(at, self._base, begun)
+            return ReadPoint(at, self._base, begun)
         starts = self.batches.start_times
         number = int(torch.searchsorted(starts, at.to(starts.dtype).reshape(1), right=True)) - 1
         begun = starts[max(0, number)]
-        return Wanted(at, self.events_before(begun), begun)
+        return ReadPoint(at, self.events_before(begun), begun)
 
     def _batch_start(self, number: int) -> Tensor:
         """Return the time of the first event of a batch."""
@@ -174,7 +174,7 @@ class LiveGraph:
 
     def _move_tip(self, time: Tensor | None) -> None:
         """Observe the events that a query at a time needs on top of the complete batches."""
-        events = self._wanted(time).events
+        events = self._read_point(time).events
         if self.state.position == events or events < self._base:
             return
         with self._all_or_nothing():

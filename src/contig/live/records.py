@@ -80,8 +80,8 @@ def in_order_runs(records: Iterable[BatchRecord], clock: float) -> Iterator[Batc
     """Join successive records of events in order; any other record stays alone.
 
     Events in order can be applied together: none is visible to a batch that was complete before it. An event
-    out of order is, so it must be applied at the same point of the stream every time, whoever shared a
-    transaction with it.
+    out of order is, so it must be applied at the same point of the stream every time, regardless
+    of the batches that shared its transaction.
     """
     run: list[BatchRecord] = []
     for record in records:

@@ -120,12 +120,12 @@ class ConTIGPair(ConTIG):
         # Candidates with equally many events are read together: most have few, and few tokens cost less.
         order = history.count_before(dst, time.expand(len(dst))).argsort(stable=True)
         logits = torch.empty(len(src), len(dst))
-        single = self.evidence.alone(history, 0, src, time) if len(src) == 1 else None
+        single = self.evidence.node_tokens(history, 0, src, time) if len(src) == 1 else None
         for some in order.split(min(CPU_CANDIDATES, CPU_PAIRS // min(max(1, len(src)), CPU_SOURCES))):
-            candidates = self.evidence.alone(history, 1, dst[some], time)
+            candidates = self.evidence.node_tokens(history, 1, dst[some], time)
             for rows in torch.arange(len(src)).split(max(1, CPU_PAIRS // len(some))):
-                sources = single or self.evidence.alone(history, 0, src[rows], time)
-                hidden = self.evidence.together(history, sources, candidates, time)
+                sources = single or self.evidence.node_tokens(history, 0, src[rows], time)
+                hidden = self.evidence.pair_vectors(history, sources, candidates, time)
                 if joined is not None:
                     hidden = hidden + (joined[0][rows].unsqueeze(1) + joined[1][some])
                 logits[rows[:, None], some] = self.verdict(hidden).squeeze(-1)

@@ -24,7 +24,7 @@ class ReadWriteLock:
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Wait for a writer to finish, then keep others from starting."""
-        if self._mine is not None:
+        if self._mode is not None:
             yield
             return
         with self._changed:
@@ -36,10 +36,10 @@ class ReadWriteLock:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Wait for all readers and writers to finish, and keep others from starting."""
-        if self._mine == "writing":
+        if self._mode == "writing":
             yield
             return
-        if self._mine == "reading":
+        if self._mode == "reading":
             raise RuntimeError("A thread that is reading cannot write; finish reading first.")
         self._wait_to_write()
         self._held.kind = "writing"
@@ -54,7 +54,7 @@ class ReadWriteLock:
     @contextmanager
     def reading_after(self, change: Callable[[], None]) -> Iterator[None]:
         """Change something alone, then read together with others before any writer changes it again."""
-        if self._mine is not None:
+        if self._mode is not None:
             raise RuntimeError("A thread that is reading or writing cannot start another change.")
         self._wait_to_write()
         try:
@@ -86,7 +86,7 @@ class ReadWriteLock:
             self._changed.notify_all()
 
     @property
-    def _mine(self) -> str | None:
+    def _mode(self) -> str | None:
         return getattr(self._held, "kind", None)
 
     def _wait_to_write(self) -> None:

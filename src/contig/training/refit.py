@@ -45,9 +45,9 @@ def refit(
       after them. New nodes are allowed.
 
     No event is left to test on. The new run is saved in ``out``, by default next to the run as RUN-refit, and
-    the old one does not change. ``in_place`` replaces the old one when the training has ended: whoever opens
-    the folder gets the old run or the new one, also if the process is killed. A ``Run`` that is already
-    open keeps answering from the old one but can no longer observe events.
+    the old one does not change. ``in_place`` replaces the old one when the training has ended: the
+    folder always holds either the old run or the new one, also if the process is killed. A ``Run`` that is
+    already open keeps answering from the old one but can no longer observe events.
     """
     if in_place and out is not None:
         raise ConfigError("refit: specify out (--out) or in_place (--in-place), not both.")

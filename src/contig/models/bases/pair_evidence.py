@@ -59,7 +59,7 @@ class Side(NamedTuple):
     other: Tensor  # [queries, candidates]
 
 
-class Alone(NamedTuple):
+class NodeTokens(NamedTuple):
     """What one side of the pairs says by itself, without the other node, for nodes ``[n]``."""
 
     nodes: Tensor
@@ -121,7 +121,7 @@ class PairEvidence(nn.Module):
         )
         parts = self._pair_parts(evidence, x, y, when)
         for number, side in enumerate(sides):
-            hidden = self.own[number](self._alone(history, evidence, side.near, times))
+            hidden = self.own[number](self._own_columns(history, evidence, side.near, times))
             if self.shared:
                 hidden = hidden + self.shared[number](self._shared(evidence, side, times))
             hidden = hidden.expand(*dst.shape, -1, -1)
@@ -129,14 +129,16 @@ class PairEvidence(nn.Module):
         merged: Tensor = self.merge(torch.cat(parts, -1))
         return merged
 
-    def alone(self, history: History, side: int, nodes: Tensor, time: Tensor) -> Alone:
+    def node_tokens(self, history: History, side: int, nodes: Tensor, time: Tensor) -> NodeTokens:
         """Read what nodes say by themselves at one time, as sources (0) or candidates (1) of many pairs."""
         near = self._near(history, nodes.unsqueeze(1), time.expand(len(nodes), 1), trim=True)
-        hidden = self.own[side](self._alone(history, self._evidence(history), near, time.reshape(1)))
+        hidden = self.own[side](self._own_columns(history, self._evidence(history), near, time.reshape(1)))
         near = Neighbors(*(field.squeeze(1) for field in near))
-        return Alone(nodes, near, OwnTokens.of(hidden.squeeze(1), near.mask))
+        return NodeTokens(nodes, near, OwnTokens.of(hidden.squeeze(1), near.mask))
 
-    def together(self, history: History, sources: Alone, candidates: Alone, time: Tensor) -> Tensor:
+    def pair_vectors(
+        self, history: History, sources: NodeTokens, candidates: NodeTokens, time: Tensor
+    ) -> Tensor:
         """Read all pairs of sources and candidates at one time: ``[sources, candidates, width]``.
 
         The same as ``forward``, in evaluation mode: what nodes say by themselves is given, and tokens that do
@@ -151,7 +153,7 @@ class PairEvidence(nn.Module):
         merged: Tensor = self.merge(torch.cat(parts, -1))
         return merged
 
-    def _pooled(self, evidence: Evidence, number: int, own: Alone, side: Side, times: Tensor) -> Tensor:
+    def _pooled(self, evidence: Evidence, number: int, own: NodeTokens, side: Side, times: Tensor) -> Tensor:
         """Return the pooled tokens of one side, ``[sources, candidates, POOLS * width]``."""
         if not self.shared:
             return own.tokens.pooled().unsqueeze(1 - number).expand(*side.other.shape, -1)
@@ -180,7 +182,7 @@ class PairEvidence(nn.Module):
             near = Neighbors(*(field[:, :most].contiguous() for field in near))
         return Neighbors(*(field.view(*nodes.shape, near.node.shape[1]) for field in near))
 
-    def _alone(self, history: History, evidence: Evidence, near: Neighbors, times: Tensor) -> Tensor:
+    def _own_columns(self, history: History, evidence: Evidence, near: Neighbors, times: Tensor) -> Tensor:
         """Return what tokens say by themselves, ``[queries, 1 or candidates, k, width]``."""
         when = times.view(-1, 1, 1)
         age = (when - near.time).double() / self.scales.unit
