@@ -33,6 +33,9 @@ def test_answers_are_the_engines(client: Client, engine: Engine) -> None:
     np.testing.assert_array_equal(client.embed("new/one", 97), engine.embed(["new/one"], 97).vectors[0])
     found = client.recommend("n3", k=3)
     assert [(r.id, r.score) for r in found] == [(r.node, r.score) for r in engine.recommend("n3", k=3)]
+    assert (found.cold_start, found.score_kind) == (False, "logit")
+    cold = client.recommend("stranger", k=2)
+    assert (len(cold), cold.cold_start, cold.score_kind) == (2, True, "events")
     pairs = client.score("n3", ["n12", "n15"], at=96)
     np.testing.assert_array_equal(
         [p.score for p in pairs], engine.score(["n3"] * 2, ["n12", "n15"], 96).score
@@ -40,7 +43,7 @@ def test_answers_are_the_engines(client: Client, engine: Engine) -> None:
     path = client.trajectory("n3", 10, 90, steps=5)
     np.testing.assert_array_equal(path.embeddings, engine.trajectory("n3", 10, 90, 5).embeddings)
     assert path.plane.shape == (5, 2)
-    assert client.recent_events("new/one") == [EVENTS[1]]
+    assert client.recent_events("new/one") == [{**EVENTS[1], "t_date": None}]
     assert client.find("new") == ["new/one"]
     assert client.status()["events"] == 262
     assert client.is_ready()

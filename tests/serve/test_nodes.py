@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
+from contig.data.events import EventStream
 from contig.live import Engine
+from contig.training.fit import fit
 
+MAY = 1_714_521_600  # 1 May 2024
 HARD_IDS = (
     *("a/b", "a/b/", "/", "//", "x/embedding", "events", "..", ".", "a.b", "?", "#1", "50%"),
     *("ü 木", "a b", "'\"<", "7"),
@@ -36,7 +41,7 @@ def test_any_text_is_an_id(http: TestClient, engine: Engine) -> None:
         expected = engine.embed([id], side="src").vectors[0]
         np.testing.assert_array_equal(np.float32(answer.json()["embedding"]), expected, err_msg=id)
         past = http.get(f"/nodes/{quoted(id)}/events", params={"side": "src"}).json()
-        assert past == {"id": id, "events": [event]}
+        assert past == {"id": id, "events": [{**event, "t_date": None}]}
 
 
 def test_a_side_chooses_between_two_nodes_of_one_id(http: TestClient, engine: Engine) -> None:
@@ -62,10 +67,57 @@ def test_recommendations_are_the_engines(http: TestClient, engine: Engine) -> No
     rows = [(one["id"], one["score"], one["probability"]) for one in answer["recommendations"]]
     assert rows == list(map(tuple, found))
     assert (answer["at"], answer["last_event"], answer["cold_start"]) == (60, found.last_event, False)
-    assert http.get("/nodes/stranger/recommendations").json()["cold_start"] is True
+    assert answer["score_kind"] == "logit"
     sources = http.get("/nodes/n15/recommendations", params={"side": "dst", "k": 2}).json()
     expected = [one.node for one in engine.recommend("n15", k=2, side="dst")]
     assert [one["id"] for one in sources["recommendations"]] == expected
+
+
+def test_an_unknown_node_gets_the_most_popular_candidates(http: TestClient, engine: Engine) -> None:
+    """Counted here from all events of the destinations."""
+    answer = http.get("/nodes/stranger/recommendations", params={"k": 3})
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["cold_start"], found["score_kind"]) == (True, "events")
+    names = {node.id for node in engine.find("", 1000) if node.side == "dst"}
+    counts = sorted((len(engine.recent_events(name, 1000, side="dst")) for name in names), reverse=True)
+    assert [one["score"] for one in found["recommendations"]] == counts[:3]
+    for one in found["recommendations"]:
+        assert one["score"] == len(engine.recent_events(one["id"], 1000, side="dst"))
+        assert one["probability"] is None
+    schema = http.get("/openapi.json").json()
+    fields = schema["components"]["schemas"]["RecommendationsAnswer"]["properties"]
+    assert fields["score_kind"]["enum"] == ["logit", "heuristic", "events"]
+    assert "unknown" in fields["cold_start"]["description"]
+
+
+def test_times_of_a_stream_of_dates_are_also_dates(start: Callable[..., TestClient], tmp_path: Path) -> None:
+    events = EventStream.from_arrays(
+        [f"u{i % 3}" for i in range(40)], [f"i{i % 5}" for i in range(40)], MAY + np.arange(40)
+    )
+    run = fit(events, "popularity", out=tmp_path / "run", show=False)
+    with Engine.open(tmp_path / "live", run.path) as engine:
+        http = start(engine)
+        found = http.get("/nodes/u1/recommendations", params={"at": "2024-05-01T00:00:20Z"}).json()
+        dates = [found[name] for name in ("at", "at_date", "last_event", "last_event_date")]
+        assert dates == [MAY + 20, "2024-05-01T00:00:20Z", MAY + 19, "2024-05-01T00:00:19Z"]
+        assert found["score_kind"] == "heuristic"
+        (event,) = http.get("/nodes/u0/events", params={"k": 1}).json()["events"]
+        assert (event["t"], event["t_date"]) == (MAY + 39, "2024-05-01T00:00:39Z")
+        scores = http.post("/score", json={"src": ["u1"], "dst": ["i2"], "at": MAY + 3}).json()
+        assert scores["at_date"] == "2024-05-01T00:00:03Z"
+        status = http.get("/status").json()
+        assert (status["first_time_date"], status["last_time_date"]) == (
+            *("2024-05-01T00:00:00Z", "2024-05-01T00:00:39Z"),
+        )
+        times = ("2024-05-01T00:00:02", "2024-05-01T00:01:00Z")
+        old = [{"src": "u0", "dst": "i1", "t": t} for t in times]
+        receipt = http.post("/events", json=old).json()
+        assert receipt["last_time_date"] == "2024-05-01T00:01:00Z"
+        (rejected,) = receipt["rejected"]
+        assert rejected["reason"] == (
+            "t=2024-05-01T00:00:02Z is before the last event of node 'u0', at 2024-05-01T00:00:39Z."
+        )
 
 
 def test_a_trajectory_has_equally_spaced_times(http: TestClient, engine: Engine) -> None:

@@ -23,7 +23,7 @@ START = 1_714_521_600  # 1 May 2024, when the visits begin
 
 def date(t: float) -> str:
     """A Unix time as commands write it."""
-    return datetime.fromtimestamp(t, UTC).isoformat()
+    return datetime.fromtimestamp(t, UTC).isoformat().replace("+00:00", "Z")
 
 
 def seconds(dates: Iterable[Any]) -> list[float]:

@@ -124,4 +124,4 @@ def written_time(stream: EventStream, t: float) -> str:
     """Return a time as a date, or as a number if the times of the stream are not dates."""
     from contig.data.clock import TimeSpan
 
-    return TimeSpan.of(stream.t).iso(t) or str(t)
+    return TimeSpan.of(stream.t).written(t)

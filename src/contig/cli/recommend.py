@@ -154,14 +154,18 @@ def _write(run: Run, lists: list[RecommendationList], k: int, path: Path) -> Non
 def _print_json(found: RecommendationList, stream: EventStream) -> None:
     about = {"node": found.node, **times_json(stream, at=found.at, last_event=found.last_event)}
     rows = [one._asdict() for one in found]
-    console.print_json({**about, "cold_start": found.cold_start, "recommendations": rows})
+    console.print_json(
+        {**about, "cold_start": found.cold_start, "score_kind": found.score_kind, "recommendations": rows}
+    )
 
 
 def _print_list(found: RecommendationList) -> None:
-    table = console.new_table("rank", "node", "score" if found[0].probability is None else "probability")
+    headings = {"logit": "probability", "heuristic": "score", "events": "events"}
+    table = console.new_table("rank", "node", headings[found.score_kind])
     for rank, one in enumerate(found, 1):
         value = one.score if one.probability is None else one.probability
-        table.add_row(str(rank), console.plain(one.node), f"{value:.3f}")
+        shown = f"{value:,.0f}" if found.cold_start else f"{value:.3f}"
+        table.add_row(str(rank), console.plain(one.node), shown)
     console.out().print(table)
 
 
@@ -177,6 +181,7 @@ def _list_table(lists: list[RecommendationList]) -> pa.Table:
             "recommended": [one.node for _, _, one in rows],
             "score": [one.score for _, _, one in rows],
             "probability": pa.array([one.probability for _, _, one in rows], pa.float64()),
+            "score_kind": [of.score_kind for of, _, _ in rows],
             "cold_start": [of.cold_start for of, _, _ in rows],
             "at": [of.at for of, _, _ in rows],
             "last_event": [of.last_event for of, _, _ in rows],

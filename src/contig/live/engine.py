@@ -180,6 +180,10 @@ class Engine:
         """Return nodes whose ids start with a prefix, in order of their ids."""
         return self._ready.find(prefix, limit)
 
+    def date_of(self, t: float | None) -> str | None:
+        """Return a time as a date such as ``2024-05-01T12:00:00Z``; None if the times are not dates."""
+        return None if t is None else self._queries.span.iso(t)
+
     def check(self) -> None:
         """Raise ``RunError`` if the engine cannot answer: it was closed, or failed to apply events."""
         if self._closed:

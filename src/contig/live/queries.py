@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import LATEST, TimeLike, parse_time
+from contig.data.clock import LATEST, TimeLike, TimeSpan, parse_time
 from contig.data.columns import Array
 from contig.data.ids import Side
 from contig.errors import ConfigError, DataError, UnknownNodeError, unknown
@@ -37,6 +37,7 @@ class Queries:
     def __init__(self, graph: LiveGraph, ids: NodeIndex, partners: Partners, trained_times: Array) -> None:
         self.graph, self.ids, self.partners = graph, ids, partners
         self._trained_times = trained_times  # used to convert dates
+        self.span = TimeSpan.of(trained_times)
 
     # -- answers -----------------------------------------------------------------------------------------
 
@@ -100,7 +101,8 @@ class Queries:
             raise ConfigError(f"steps={steps!r}: pass a whole number from 1 to {MAX_STEPS:,}.")
         first, last = (self._given_time(given).item() for given in (start, end))
         if last < first:
-            raise DataError(f"The trajectory ends, at {last}, before it starts, at {first}.")
+            ends = self.span.written(last), self.span.written(first)
+            raise DataError(f"The trajectory ends, at {ends[0]}, before it starts, at {ends[1]}.")
         times = _spaced(first, last, steps)
         whole = self._tensor(times) if (np.floor(times) == times).all() else torch.from_numpy(times)
         whole = whole.to(self.graph.history.device)

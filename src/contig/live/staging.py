@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from contig.data.clock import TimeSpan
 from contig.data.columns import Array
 from contig.errors import DataError
 from contig.kernels.lookup import last_times
@@ -90,11 +91,15 @@ class Staging:
         return self.graph.history.device
 
     def _rejections(self, events: CheckedEvents, bounds: Array, late: NDArray[np.bool_]) -> list[Rejection]:
-        found = []
+        if not late.any():
+            return []
+        found, span = [], TimeSpan.of(self.graph.history.events["t"][[0, -1]].cpu().numpy())
         for at in np.flatnonzero(late).tolist():
             side = int(bounds[1, at] > bounds[0, at])
-            node, last = (events.src, events.dst)[side][at], bounds[side, at].item()
-            reason = f"t={events.t[at].item()} is before the last event of node {node!r}, at {last}."
+            node, last = (events.src, events.dst)[side][at], span.written(bounds[side, at].item())
+            reason = (
+                f"t={span.written(events.t[at].item())} is before the last event of node {node!r}, at {last}."
+            )
             found.append(Rejection(int(events.row[at]), reason))
         return sorted(found)
 

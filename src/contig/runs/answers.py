@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,9 @@ class Recommendation(NamedTuple):
     probability: float | None
 
 
+ScoreKind = Literal["logit", "heuristic", "events"]
+
+
 class RecommendationList(list[Recommendation]):
     """The recommendations for one node, best first.
 
@@ -56,6 +59,13 @@ class RecommendationList(list[Recommendation]):
     ) -> None:
         super().__init__(found)
         self.node, self.at, self.last_event, self.cold_start = node, at, last_event, cold_start
+
+    @property
+    def score_kind(self) -> ScoreKind:
+        """What scores are: logits of a learned model, scores of a heuristic, or numbers of events."""
+        if self.cold_start:
+            return "events"
+        return "heuristic" if self and self[0].probability is None else "logit"
 
 
 def mean_overlap(lists: Sequence[RecommendationList]) -> float:

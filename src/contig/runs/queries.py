@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import LATEST, TimeLike, out_of_range, parse_time
+from contig.data.clock import LATEST, TimeLike, TimeSpan, out_of_range, parse_time
 from contig.data.columns import Array
 from contig.errors import ConfigError, DataError
 
@@ -77,7 +77,14 @@ def score_times(t: Array, stream_times: Array, place: Callable[[int], str]) -> A
     bad = out_of_range(t) | (t < first)
     if bad.any():
         row = int(np.argmax(bad))
-        problem = f"is before the first event, at {first:,}" if t[row] < first else "is not a finite time"
-        raise DataError(f"{place(row)}: t={t[row]} {problem}; a score needs events to build on.")
+        span, value = TimeSpan.of(stream_times), t[row].item()
+        if not t[row] < first:
+            raise DataError(
+                f"{place(row)}: t={value} is not a finite time; a score needs events to build on."
+            )
+        raise DataError(
+            f"{place(row)}: t={span.written(value)} is before the first event, at "
+            f"{span.written(span.first)}; a score needs events to build on."
+        )
     whole = stream_times.dtype.kind == "i" and bool(np.all(np.floor(t) == t))
     return t.astype(np.int64 if whole else np.float64)

@@ -20,6 +20,7 @@ from contig.serve.workers import Workers
 
 PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
 ANY_REQUEST = ("401", "404", "405", "413", "421", "422", "500", "503")  # errors of every endpoint
+DESCRIPTIONS = {"404": "There is nothing at this path, or no event has named the node."}
 WITH_BODY = ("400", "408", "415", "507")
 
 
@@ -73,4 +74,7 @@ def _schema(app: FastAPI) -> dict[str, Any]:
 
 def _problems(method: str) -> dict[str, Any]:
     statuses = (*ANY_REQUEST, *(WITH_BODY if method == "post" else ()))
-    return {status: {"description": "Problem", "content": {MEDIA_TYPE: PROBLEM}} for status in statuses}
+    return {
+        status: {"description": DESCRIPTIONS.get(status, "Problem"), "content": {MEDIA_TYPE: PROBLEM}}
+        for status in statuses
+    }

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import httpx2 as httpx
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from contig.errors import ContigError
 from contig.serve.settings import TOKEN_VARIABLE
+
+if TYPE_CHECKING:
+    from contig.runs.answers import ScoreKind
 
 ARROW = "application/vnd.apache.arrow.stream"
 
@@ -45,6 +48,7 @@ class SentBatch:
     rejected: tuple[RejectedEvent, ...]
     repeated: bool
     last_time: float | None
+    last_time_date: str | None = None
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,14 @@ class RecommendedNode:
     id: int | str
     score: float | None
     probability: float | None
+
+
+class RecommendedNodes(list[RecommendedNode]):
+    """Candidates, best first; ``cold_start`` and ``score_kind`` are as in ``contig.RecommendationList``."""
+
+    def __init__(self, found: Iterable[RecommendedNode], *, cold_start: bool, score_kind: ScoreKind) -> None:
+        super().__init__(found)
+        self.cold_start, self.score_kind = cold_start, score_kind
 
 
 @dataclass(frozen=True)
@@ -138,10 +150,11 @@ class Client:
         *,
         exclude_seen: bool = False,
         side: str | None = None,
-    ) -> list[RecommendedNode]:
-        """Return the most likely partners of a node, best first."""
+    ) -> RecommendedNodes:
+        """Return the most likely partners of a node, best first; the most popular for an unknown node."""
         found = self._get(id, "recommendations", at=at, k=k, exclude_seen=exclude_seen, side=side)
-        return [RecommendedNode(**one) for one in found["recommendations"]]
+        nodes = [RecommendedNode(**one) for one in found["recommendations"]]
+        return RecommendedNodes(nodes, cold_start=found["cold_start"], score_kind=found["score_kind"])
 
     def trajectory(
         self, id: int | str, start: Any, end: Any, steps: int = 100, side: str | None = None

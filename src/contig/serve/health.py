@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
 from importlib import resources
@@ -15,7 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from contig.errors import RunError
 from contig.serve.problems import RequestError
 from contig.serve.schemas import HealthAnswer, StatusAnswer
-from contig.serve.service import Here
+from contig.serve.service import CurrentService
 
 router = APIRouter(tags=["service"])
 
@@ -27,26 +28,28 @@ async def healthz() -> HealthAnswer:
 
 
 @router.get("/readyz", summary="Whether the service takes requests")
-async def readyz(here: Here) -> HealthAnswer:
+async def readyz(service: CurrentService) -> HealthAnswer:
     """Answer 503 when the engine has failed and must be opened again."""
     try:
-        here.engine.check()
+        service.engine.check()
     except RunError:  # whose message names the folder, and this answers without a token
         raise RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "The engine has failed; see the log.") from None
     return HealthAnswer(status="ok")
 
 
 @router.get("/status", summary="Size and throughput")
-async def status(here: Here) -> StatusAnswer:
+async def status(service: CurrentService) -> StatusAnswer:
     """Return the number of events and nodes, the size of the log, the last snapshot and the throughput."""
-    found = await here.workers.read(here.engine.status)
-    return StatusAnswer(**{name: getattr(found, name) for name in StatusAnswer.model_fields})
+    found = await service.workers.read(service.engine.status)
+    date_of = service.engine.date_of
+    first, last = date_of(found.first_time), date_of(found.last_time)
+    return StatusAnswer(**asdict(found), first_time_date=first, last_time_date=last)
 
 
 @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response)
-async def metrics(here: Here) -> Response:
+async def metrics(service: CurrentService) -> Response:
     """Return all metrics in the text format of Prometheus."""
-    text = await here.workers.read(here.metrics.text)
+    text = await service.workers.read(service.metrics.text)
     return Response(text, media_type=CONTENT_TYPE_LATEST)
 
 

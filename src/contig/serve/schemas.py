@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, WithJsonSchema
 
+from contig.runs.answers import ScoreKind
+
 NodeId = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63)] | Annotated[StrictStr, Field(min_length=1)]
 Finite = Annotated[StrictFloat, Field(allow_inf_nan=False)]
 Number = StrictInt | Finite
@@ -18,6 +20,10 @@ Time = (
 # Checked by hand: an error for each of a million values would fill the memory.
 Value = Annotated[Any, WithJsonSchema({"type": ["number", "string", "boolean", "null"]})]
 SideName = Literal["src", "dst"]
+# Times in answers are numbers as in the events; next to them is the date, if they are dates.
+Date = Annotated[
+    str | None, Field(description="the same as a date such as 2024-05-01T12:00:00Z, if it is one")
+]
 
 
 class _Body(BaseModel):
@@ -58,6 +64,7 @@ class ReceiptAnswer(_Body):
     rejected: list[RejectedEvent]
     repeated: bool = Field(description="whether a batch with this id was taken in before")
     last_time: float | int | None = Field(description="time of the last event the service knows")
+    last_time_date: Date
 
 
 class EmbeddingAnswer(_Body):
@@ -65,12 +72,14 @@ class EmbeddingAnswer(_Body):
 
     id: int | str
     at: float | int
+    at_date: Date
     last_event: float | int | None = Field(description="time of the last event the answer uses")
+    last_event_date: Date
     embedding: list[float]
 
 
 class RecommendedNode(_Body):
-    """A candidate and its score."""
+    """A candidate and its score, which is of the kind `score_kind`."""
 
     id: int | str
     score: float | None
@@ -82,8 +91,16 @@ class RecommendationsAnswer(_Body):
 
     id: int | str
     at: float | int
+    at_date: Date
     last_event: float | int | None = Field(description="time of the last event the answer uses")
-    cold_start: bool = Field(description="the node has no events yet: these are the most popular candidates")
+    last_event_date: Date
+    cold_start: bool = Field(
+        description="the node is unknown or has no events yet: these are the most popular candidates"
+    )
+    score_kind: ScoreKind = Field(
+        description="what scores are: `logit` of a learned model, `heuristic` (the score of one), or "
+        "`events` (a cold start: the number of events of the candidate)"
+    )
     recommendations: list[RecommendedNode]
 
 
@@ -93,6 +110,7 @@ class PastEventAnswer(_Body):
     src: int | str
     dst: int | str
     t: float | int
+    t_date: Date
 
 
 class PathEvent(PastEventAnswer):
@@ -149,6 +167,7 @@ class ScoresAnswer(_Body):
     """The scores of pairs, in the order of the request."""
 
     at: float | int
+    at_date: Date
     scores: list[PairScore]
 
 
@@ -161,7 +180,9 @@ class StatusAnswer(_Body):
     late_events: int = Field(description="of these, events that came late and changed no state")
     nodes: int
     first_time: float | int
+    first_time_date: Date
     last_time: float | int | None
+    last_time_date: Date
     log_bytes: int
     snapshot_events: int = Field(description="live events in the newest snapshot")
     snapshot_age_s: float | None

@@ -33,7 +33,7 @@ def _service(request: Request) -> Service:
     return service
 
 
-Here = Annotated[Service, Depends(_service)]
+CurrentService = Annotated[Service, Depends(_service)]
 
 
 async def read_body(request: Request, settings: ServeSettings) -> bytes:

@@ -15,7 +15,7 @@ from contig.serve import bodies
 from contig.serve.nodes import finite
 from contig.serve.problems import RequestError
 from contig.serve.schemas import Event, Pairs, PairScore, ReceiptAnswer, RejectedEvent, ScoresAnswer
-from contig.serve.service import Here, Service, media_type, read_body
+from contig.serve.service import CurrentService, Service, media_type, read_body
 
 router = APIRouter(tags=["events and pairs"])
 
@@ -51,7 +51,7 @@ _PAIRS = TypeAdapter(Pairs)
 
 @router.post("/events", openapi_extra=EVENT_BODY, summary="Take in events")
 async def events(
-    here: Here, request: Request, batch_id: BatchId = None, idempotency_key: Key = None
+    service: CurrentService, request: Request, batch_id: BatchId = None, idempotency_key: Key = None
 ) -> ReceiptAnswer:
     """Store events and update the state; the answer comes when they are on disk.
 
@@ -60,20 +60,21 @@ async def events(
     are taken in; an invalid batch is refused as a whole.
     """
     name = _batch_name(batch_id, idempotency_key)
-    kind, body = media_type(request), await read_body(request, here.settings)
-    receipt = await here.workers.write(partial(_observe, here, kind, body, name))
+    kind, body = media_type(request), await read_body(request, service.settings)
+    receipt = await service.workers.write(partial(_observe, service, kind, body, name))
     return receipt
 
 
-def _observe(here: Service, kind: str, body: bytes, batch_id: str | None) -> ReceiptAnswer:
-    table = bodies.parse_events(kind, body, here.settings.max_batch)
-    receipt = here.engine.observe(table, batch_id)
-    here.metrics.count_events(receipt)
+def _observe(service: Service, kind: str, body: bytes, batch_id: str | None) -> ReceiptAnswer:
+    table = bodies.parse_events(kind, body, service.settings.max_batch)
+    receipt = service.engine.observe(table, batch_id)
+    service.metrics.count_events(receipt)
     return ReceiptAnswer(
         accepted=receipt.accepted,
         rejected=[RejectedEvent(row=one.row, reason=one.reason) for one in receipt.rejected],
         repeated=receipt.repeated,
         last_time=receipt.last_time,
+        last_time_date=service.engine.date_of(receipt.last_time),
     )
 
 
@@ -85,26 +86,26 @@ def _batch_name(batch_id: str | None, key: str | None) -> str | None:
 
 
 @router.post("/score", openapi_extra=PAIR_BODY, summary="Score pairs")
-async def score(here: Here, request: Request) -> ScoresAnswer:
+async def score(service: CurrentService, request: Request) -> ScoresAnswer:
     """Score pairs of a source and a destination at a time, from the events strictly before it."""
     if media_type(request) != bodies.JSON:
         detail = f"Send pairs with the Content-Type {bodies.JSON}."
         raise RequestError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, detail)
-    body = await read_body(request, here.settings)
-    return await here.workers.read(partial(_score, here, body))
+    body = await read_body(request, service.settings)
+    return await service.workers.read(partial(_score, service, body))
 
 
-def _score(here: Service, body: bytes) -> ScoresAnswer:
+def _score(service: Service, body: bytes) -> ScoresAnswer:
     pairs = _parse_pairs(body)
     sizes = len(pairs.src), len(pairs.dst)
     if sizes[0] != sizes[1] and 1 not in sizes:
         detail = f"src has {sizes[0]:,} ids and dst {sizes[1]:,}; give as many, or one on a side."
         raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
-    bodies.check_batch(max(sizes), here.settings.max_batch, "pairs")
+    bodies.check_batch(max(sizes), service.settings.max_batch, "pairs")
     size = max(sizes)
     src, dst = (ids if len(ids) == size else ids * size for ids in (pairs.src, pairs.dst))
     try:
-        return _scored(here.engine.score(src, dst, pairs.at))
+        return _scored(service, service.engine.score(src, dst, pairs.at))
     except UnknownNodeError as error:  # 404 would mean the path
         raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, str(error)) from None
 
@@ -117,7 +118,7 @@ def _parse_pairs(body: bytes) -> Pairs:
         raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "The body has no pairs.", found) from None
 
 
-def _scored(found: Scores) -> ScoresAnswer:
+def _scored(service: Service, found: Scores) -> ScoresAnswer:
     missing = [None] * len(found)
     columns = (
         found.src.tolist(),
@@ -130,4 +131,5 @@ def _scored(found: Scores) -> ScoresAnswer:
         PairScore(src=s, dst=d, score=finite(x), probability=finite(p), surprise=finite(b))
         for s, d, x, p, b in zip(*columns, strict=True)
     ]
-    return ScoresAnswer(at=found.t[0].item(), scores=rows)
+    at = found.t[0].item()
+    return ScoresAnswer(at=at, at_date=service.engine.date_of(at), scores=rows)
