@@ -84,7 +84,7 @@ def test_tokens_alone() -> None:
     reader, history, events = problem()
     evidence = history.evidence(EvidenceSpec(reader.scales.decay_times, nodes=True, steps=STEPS))
     near = reader._near(history, SRC.unsqueeze(1), TIMES.unsqueeze(1))
-    found = reader._alone(history, evidence, near, TIMES)
+    found = reader._own_columns(history, evidence, near, TIMES)
     for query, (x, time) in enumerate(zip(SRC.tolist(), TIMES.tolist(), strict=True)):
         past = Past(events, time, reader)
         assert len(past.tokens(x)) > 1
