@@ -132,7 +132,8 @@ class ContigRecommender(_EventEstimator):
 class ContigClassifier(ClassifierMixin, _EventEstimator):  # type: ignore[misc]
     """Classify events: the probability of label 1, from the graph and the events' own features.
 
-    - ``fit(X, y)`` trains a model on events, then a classifier on their labels ``y``, which are 0 or 1.
+    - ``fit(X, y)`` trains a model on events, then a classifier on their labels ``y``: 0, 1, or NaN where a
+      label is not known.
     - ``predict_proba(X)`` takes later events and returns the probabilities ``[events, 2]`` of both classes;
       ``predict(X)`` is 1 where that of label 1 is at least ``threshold``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -88,14 +89,15 @@ def test_labels_of_early_events_alone() -> None:
     found = trained({**log, "label": np.where(position < 2550, log["label"], 0)}).classify(show=False)
     assert np.isnan(found.quality.auc)
     assert any("0 in test" in text for text in found.warnings)
-    half = trained({**log, "label": np.where(position < 1500, log["label"], 0)})
-    with pytest.raises(DataError, match=r"0 of the 450 validation events have label 1.*--split"):
-        half.classify(show=False)
-    missing = trained({**log, "label": np.where(position < 1500, log["label"].astype(float), np.nan)})
-    with pytest.raises(DataError, match=r"no validation event has a label.*--split"):
-        missing.classify(show=False)
-    moved = trained({**log, "label": np.where(position < 1500, log["label"], 0)}, split="0.35,0.15")
-    assert moved.classify(show=False).fitted_on.validation.positives > 0
+    early = {"0 of the 450 validation events have label 1": 0, "no validation event has a label": np.nan}
+    for problem, later in early.items():
+        changed = {**log, "label": np.where(position < 1500, log["label"], later)}
+        with pytest.raises(DataError, match=f"{problem}.*--split") as refused:
+            trained(changed).classify(show=False)
+        suggested = re.search(r"--split ([\d.,]+\d)", str(refused.value)).group(1)
+        parts = trained(changed, split=suggested).classify(show=False).fitted_on
+        positives = np.array([parts.train.positives, parts.validation.positives, parts.test.positives])
+        np.testing.assert_allclose(positives / positives.sum(), [0.7, 0.15, 0.15], atol=0.08)
 
 
 def test_a_classifier_fitted_by_an_earlier_method_is_fitted_again() -> None:

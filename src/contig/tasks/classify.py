@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from contig.tasks.context import EvaluationContext
 
 BALANCE = "each step draws as many positives as others"
+ENOUGH = 20  # positives, to suggest a split by where they are
 
 
 @dataclass(frozen=True)
@@ -170,12 +171,22 @@ def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
     for name, part in parts[:2] if not len(split.test) else parts:
         positives = int(label[part].sum())
         if positives in (0, len(part)):
-            found = f"{positives:,} of the {len(part):,} {name} events have label 1"
+            counts = f"{positives:,} of the {len(part):,} {name} events have label 1"
+            found = counts if len(part) else f"no {name} event has a label"
             raise DataError(
-                f"{stream.origin}: {found if len(part) else f'no {name} event has a label'}, but both labels "
-                "are needed in every part. Use a longer stream, or other parts (--split)."
+                f"{stream.origin}: {found}, but both labels are needed in every part. Use a longer stream, "
+                f"or train with other parts{_other_parts(label)}."
             )
     return label
+
+
+def _other_parts(label: NDArray[np.bool_]) -> str:
+    """Suggest a split that has 70, 15 and 15% of the positives in its parts."""
+    positive = np.flatnonzero(label)
+    if len(positive) < ENOUGH:
+        return " (--split)"
+    first, second = (round(positive[int(share * len(positive))] / len(label), 2) for share in (0.7, 0.85))
+    return f", such as --split {first:.2f},{second - first:.2f}" if 0 < first < second < 1 else " (--split)"
 
 
 class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):

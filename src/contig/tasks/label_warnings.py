@@ -25,7 +25,10 @@ def equal_probabilities(
     found = f"All {len(probability):,} probabilities are nearly equal ({low:.3g} to {high:.3g})"
     auc = f"validation AUC {100 * validation_auc:.2f}"
     if validation_auc > CHANCE:
-        return f"{found}: the classifier can tell labels apart ({auc}), but these events look alike to it."
+        return (
+            f"{found}, although the classifier ranks the validation events ({auc}): these events look alike "
+            "to it, or its logits say little about probabilities. Rely on the order of the probabilities alone."
+        )
     train = labels.train
     return (
         f"{found}: nothing that is known before an event tells its label ({auc}; {train.positives:,} of "

@@ -1,0 +1,42 @@
+"""When classification warns, and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contig.tasks.classify import LabelCounts, LabelParts
+from contig.tasks.label_warnings import equal_probabilities, few_labels
+
+
+def parts(train: int, validation: int, test: int, events: int = 500) -> LabelParts:
+    """Parts with these numbers of positives; the test part is empty if it has none."""
+    counts = {"train": train, "validation": validation, "test": test}
+    sizes = {**dict.fromkeys(counts, events), "test": events if test else 0}
+    return LabelParts(**{n: LabelCounts(events=sizes[n], positives=counts[n]) for n in counts})
+
+
+@pytest.mark.parametrize("share", [1e-6, 0.02, 0.5, 0.999])
+def test_nearly_equal_probabilities_are_noticed_at_any_share(share: float) -> None:
+    def odds(factor: float) -> float:
+        return factor * share / (1 - share)
+
+    equal, different = ([odds(f) / (1 + odds(f)) for f in np.linspace(1, top, 30)] for top in (1.02, 1.5))
+    labels = parts(40, 20, 20)
+    hopeless = equal_probabilities(np.array(equal), 0.51, labels)
+    assert (
+        "nothing that is known before an event tells its label (validation AUC 51.00; 40 of 500" in hopeless
+    )
+    assert "Rely on the order" in equal_probabilities(np.array(equal), 0.9, labels)
+    assert equal_probabilities(np.array(different), 0.51, labels) is None
+
+
+def test_a_few_events_may_well_have_equal_probabilities() -> None:
+    assert equal_probabilities(np.full(3, 0.25), 0.9, parts(40, 20, 20)) is None
+
+
+def test_few_events_of_the_rarer_label_are_noticed() -> None:
+    assert few_labels(parts(40, 12, 11)) is None
+    assert few_labels(parts(40, 12, 0)) is None  # a run without test events
+    assert "(40 in train, 9 in validation, 11 in test)" in few_labels(parts(40, 9, 11))
+    assert "(2 in train, 12 in validation)" in few_labels(parts(498, 12, 0))
