@@ -27,7 +27,7 @@ def equal_probabilities(
     if validation_auc > CHANCE:
         return (
             f"{found}, although the classifier ranks the validation events ({auc}): these events look alike "
-            "to it, or its logits say little about probabilities. Rely on the order of the probabilities alone."
+            "to it, or its logits say little about probabilities. Rely on the order alone."
         )
     train = labels.train
     return (
