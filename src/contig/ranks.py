@@ -1,8 +1,9 @@
 """Several processes that train or evaluate one model together, started by ``torchrun``.
 
 Every rank has the whole graph and the whole state. A batch is divided among them: each computes its part, and
-the parts are summed or gathered. All of them observe the whole batch, so their states stay equal without an
-exchange. What one process computes, several compute up to rounding; only dropout draws other masks.
+the parts are summed or gathered. Models that compute a vector for each node divide the nodes as well
+(``contig.streaming.divided``). What one process computes, several compute up to rounding; only dropout draws
+other masks.
 
 Rank 0 writes the run; what the others write goes to a temporary folder of their own.
 """

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from support.thread_ranks import run_ranks
 
 from contig.errors import ConfigError
 from contig.models.state import NodeState
@@ -20,49 +18,9 @@ BLANK = {"h": torch.full((3,), 0.5), "last": torch.tensor(-1), "flag": torch.zer
 NODES = 11
 
 
-@dataclass(frozen=True)
-class ThreadRanks(Ranks):
-    """Ranks that are threads of one process."""
-
-    shared: dict[int, Any] = field(default_factory=dict)
-    barrier: threading.Barrier | None = None
-
-    def _everyone(self, value: Any) -> list[Any]:
-        assert self.barrier is not None
-        self.shared[self.rank] = value
-        self.barrier.wait(timeout=20)
-        everyone = [self.shared[rank] for rank in range(self.size)]
-        self.barrier.wait(timeout=20)
-        return everyone
-
-    def swap(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
-        found = [parts[self.rank] for parts in self._everyone(rows.split(sent))]
-        assert [len(part) for part in found] == received
-        return torch.cat(found)
-
-    def all_rows(self, rows: Tensor) -> list[Tensor]:
-        return self._everyone(rows)
-
-
-def run_ranks(size: int, work: Callable[[ShardedState], Any]) -> list[Any]:
+def run_states(size: int, work: Callable[[ShardedState], Any]) -> list[Any]:
     """Let every rank work on its part of a state, and return what each returns."""
-    shared, barrier, results = {}, threading.Barrier(size), {}
-
-    def run(rank: int) -> None:
-        state = ShardedState(BLANK, NODES, "cpu", ThreadRanks(rank, size, shared, barrier))
-        try:
-            results[rank] = work(state)
-        except BaseException:
-            barrier.abort()
-            raise
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(size)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == size
-    return [results[rank] for rank in range(size)]
+    return run_ranks(size, lambda here: work(ShardedState(BLANK, NODES, "cpu", here)))
 
 
 def change(state: NodeState, seed: int) -> None:
@@ -104,7 +62,7 @@ def test_every_rank_reads_what_one_state_holds(size: int) -> None:
             "picked": state["flag"].index_select(0, torch.tensor([7, 2])),
         }
 
-    for found in run_ranks(size, work):
+    for found in run_states(size, work):
         assert found["position"] == plain.position
         for name, rows in plain.rows.items():
             torch.testing.assert_close(found["rows"][name], rows, rtol=0, atol=0)
@@ -119,7 +77,7 @@ def test_growing_adds_blank_rows() -> None:
         last: list[int] = state["last"][torch.arange(NODES + 4)].tolist()
         return last
 
-    assert run_ranks(3, work) == [[*range(NODES), -1, -1, -1, -1]] * 3
+    assert run_states(3, work) == [[*range(NODES), -1, -1, -1, -1]] * 3
 
 
 def test_what_is_not_supported_is_named() -> None:

@@ -75,15 +75,36 @@ def train(model: str, out: Path) -> dict[str, Any]:
     }
 
 
+def nodes_updated(model: str, steps: int) -> list[list[int]]:
+    """Return the nodes of each call of ``updated`` in the first steps of a training."""
+    calls: list[list[int]] = []
+    session = new_session(model)
+    compute = session.model.updated
+
+    def recorded(state: Any, history: Any, nodes: torch.Tensor, as_of: torch.Tensor) -> torch.Tensor:
+        calls.append(nodes.tolist())
+        return compute(state, history, nodes, as_of)
+
+    session.model.updated = recorded
+    session.begin_epoch()
+    for _ in range(steps):
+        session.train_step()
+    return calls
+
+
+def new_session(model: str, **more: Any) -> Session:
+    """Start a training with the layout that the environment names."""
+    stream = tiny_stream()
+    config = RunConfig.of(model, {**settings_of(model), **more}).for_stream(stream)
+    layout = checked_layout(os.environ.get("STATE", "replicated"))
+    return Session(prepare(stream, config, torch.device("cpu")), config, layout)
+
+
 def step_losses(model: str, steps: int, batch_size: int = 7) -> list[float]:
     """Return the losses of the first steps of a training, in double precision."""
     losses: list[float] = []
     with double_precision():
-        stream = tiny_stream()
-        settings = {**settings_of(model), "batch_size": batch_size}
-        config = RunConfig.of(model, settings).for_stream(stream)
-        layout = checked_layout(os.environ.get("STATE", "replicated"))
-        session = Session(prepare(stream, config, torch.device("cpu")), config, layout)
+        session = new_session(model, batch_size=batch_size)
         while len(losses) < steps:
             session.begin_epoch()
             left = min(len(session.steps), steps - len(losses))

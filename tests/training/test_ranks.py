@@ -172,6 +172,24 @@ def test_a_hundred_losses_differ_by_rounding_only(
 
 
 @forks
+@pytest.mark.parametrize("state", ["replicated", "sharded"])
+def test_several_ranks_compute_each_node_once(state: str, tmp_path: Path) -> None:
+    """Check that halves of a batch do not compute the nodes that both read twice, nor those they observe."""
+    with fast_training():
+        alone = rank_worker.nodes_updated("tgn", 5)
+
+    def use() -> None:
+        torch.save(rank_worker.nodes_updated("tgn", 5), tmp_path / f"{ranks().rank}.pt")
+
+    forked(2, use, STATE=state)
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
+    assert len(alone) == 2 * 5  # read and observe
+    for ours, theirs, expected in zip(first, second, alone, strict=True):
+        assert sorted([*ours, *theirs]) == expected
+        assert abs(len(ours) - len(theirs)) <= 1
+
+
+@forks
 def test_a_stop_of_one_rank_stops_all_of_them_at_the_same_step(tmp_path: Path) -> None:
     trained_by_ranks(2, tmp_path, "jodie", INTERRUPT_AT_STEP="4")
     steps = [len(load(tmp_path, "jodie", rank)["losses"]) for rank in range(2)]

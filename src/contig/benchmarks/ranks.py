@@ -28,12 +28,14 @@ def run_worker(given: argparse.Namespace) -> None:
     import torch.distributed as dist
 
     from contig.data.synthetic import synthetic
+    from contig.kernels.malloc import keep_freed_memory
     from contig.ranks import ranks
     from contig.runs.config import RunConfig
     from contig.streaming.sharded import checked_layout
     from contig.training.preparation import prepare
     from contig.training.session import Session
 
+    keep_freed_memory()  # as ``contig train`` does
     torch.set_num_threads(1)
     spent = [0.0]
 

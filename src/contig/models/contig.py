@@ -145,6 +145,8 @@ class ConTIG(AttentiveMemory):
         if self.scope == "near":
             self.ode.check_walks(o.hops)
         self.fixed_shapes = self.scope != "batch" and o.solver == "series"
+        # An adaptive solver takes the same steps for all rows of a call.
+        self.rows_apart = "update" in o.without or (self.scope in ("near", "pair") and o.solver == "series")
         if self.scope in ("batch", "all"):  # all nodes of a call, or of the graph, are computed together
             self.embedded_at_once = None
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
@@ -178,7 +180,7 @@ class ConTIG(AttentiveMemory):
     ) -> Tensor:
         if "transform" in self.opt.without:  # no neighbors are read
             unique, place = distinct(nodes, state.num_nodes, fixed_shapes=self.fixed_shapes)
-            embedded = self.updated(state, history, unique, as_of).index_select(0, place)
+            embedded = self.read_updated(state, history, unique, as_of).index_select(0, place)
         else:
             embedded = super().embed(state, history, nodes, times, as_of)
         if not self.opt.activity:
@@ -207,6 +209,10 @@ class ConTIG(AttentiveMemory):
             moved = self.ode(*self._graph(state, history, members, as_of)).index_select(0, place)
         result: Tensor = self.norm(moved)
         return result
+
+    def computed_with(self, state: NodeState, history: History, nodes: Tensor) -> Tensor:
+        """Return the larger of a node and its partner, so that linked nodes mostly have equal numbers."""
+        return torch.maximum(nodes, self.latest(state, history, nodes).partner)
 
     def _updated_in_pairs(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
         latest = self.latest(state, history, nodes)

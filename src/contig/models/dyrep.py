@@ -81,4 +81,4 @@ class DyRep(PacedMemory):
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         unique, place = distinct(nodes, state.num_nodes)
-        return self.updated(state, history, unique, as_of).index_select(0, place)
+        return self.read_updated(state, history, unique, as_of).index_select(0, place)

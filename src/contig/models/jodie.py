@@ -79,7 +79,7 @@ class JODIE(PacedMemory):
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         unique, place = distinct(nodes, state.num_nodes)
-        vector = self.updated(state, history, unique, as_of).index_select(0, place)
+        vector = self.read_updated(state, history, unique, as_of).index_select(0, place)
         latest = self.latest(state, history, nodes)
         age = torch.where(latest.exists, self.elapsed(times, latest.time), 0.0)
         projected: Tensor = vector * (1 + self.projection(torch.log1p(age).unsqueeze(1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -24,6 +24,13 @@ class SavedRows(NamedTuple):
     def nbytes(self) -> int:
         """Return the size of the saved rows."""
         return sum(x.numel() * x.element_size() for x in (self.nodes, *self.rows.values()))
+
+
+class RowSource(Protocol):
+    """Where the computed rows of nodes come from, if a model does not simply compute all of them."""
+
+    def rows(self, nodes: Tensor, as_of: Tensor, compute: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the rows of nodes at a reference time; ``compute`` computes those of some nodes."""
 
 
 class RowCache:
@@ -82,7 +89,9 @@ class NodeState:
     """
 
     room: int | None = None
-    updates: RowCache | None = None  # set where the same batch is observed again and again as it grows
+    # Where updated rows come from in observing and in reading; None: the model computes them.
+    updates: RowSource | None = None
+    reads: RowSource | None = None
 
     def __init__(
         self,

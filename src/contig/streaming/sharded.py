@@ -2,8 +2,7 @@
 
 Node ``v`` belongs to rank ``v % ranks``. Models use the state as usual: where ``state["h"][nodes]`` needs
 rows of other ranks, they are requested from their owners in one exchange, which all ranks take part in. What
-was fetched is kept until something is written. Every rank observes the whole batch and writes the rows that
-are its own.
+was fetched is kept until something is written. Every rank writes the rows of a batch that are its own.
 
 Ranks may need different numbers of exchanges to read their parts of a batch. One that has finished answers
 the others (``finish``) until all of them have.

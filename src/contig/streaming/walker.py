@@ -19,6 +19,7 @@ from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
 from contig.ranks import Ranks, ranks
 from contig.streaming.capture import Captured, Compiled, has_fixed_shapes
+from contig.streaming.divided import Division
 from contig.streaming.packing import Counts, fits, room_needed
 from contig.streaming.schedule import BatchSchedule, Step
 
@@ -67,6 +68,7 @@ class Walker:
         self._counts: Counts | None = None
         self._room: int | None = None
         self._ranks = ranks()
+        self._division = Division.of(model, state, history, self._ranks)
         self._divided = False  # whether each rank reads its part of a batch
 
     @property
@@ -149,7 +151,7 @@ class Walker:
             return self._run(self.reading, self.observing, number)
 
     def _eager_step(self, number: int) -> Tensor:
-        return self._run(self._read_batch, self._observe_batch, number)
+        return self._run(self._read_together, self._observe_together, number)
 
     def _run(
         self,
@@ -171,6 +173,20 @@ class Walker:
         if self._divided:
             return _divided(self._read_part, batch, self._ranks)
         return self._read_part(batch)
+
+    def _read_together(self, number: int | Tensor) -> Tensor:
+        """Read a batch; ranks that learn from it divide its nodes."""
+        if self._division is None or self._learn is None:
+            return self._read_batch(number)
+        with self._division.reading():
+            return self._read_batch(number)
+
+    def _observe_together(self, number: int | Tensor) -> Tensor:
+        """Observe a batch; ranks that have divided it divide its nodes, too. Others may walk alone."""
+        if self._division is None or not (self._divided or self._learn):
+            return self._observe_batch(number)
+        with self._division.observing():
+            return self._observe_batch(number)
 
     def _read_part(self, batch: EventBatch) -> Tensor:
         """Read a batch, or this rank's part of it."""

@@ -62,12 +62,27 @@ class FlatAdam:
     @torch.no_grad()
     def step(self) -> None:
         """Update the weights and drop the gradients; a missing gradient counts as zero."""
+        self._apply(self._ranks.total(self._gradient()))
+
+    @torch.no_grad()
+    def step_and_sum(self, values: Tensor) -> Tensor:
+        """Take a step, and return the sum of values ``[n]`` over all ranks from the same exchange."""
+        gradient = self._gradient()
+        total, values = self._ranks.total(torch.cat([gradient, values])).split([len(gradient), len(values)])
+        self._apply(total)
+        return values
+
+    def _gradient(self) -> Tensor:
+        """Return the gradient of all weights, and drop it from them."""
         pieces = []
         for parameter, padding in zip(self.parameters, self._padding, strict=True):
             grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             pieces += [grad.flatten(), padding]
         self.clear()
-        grad = self._ranks.total(torch.cat(pieces))
+        return torch.cat(pieces)
+
+    def _apply(self, grad: Tensor) -> None:
+        """Update the weights, and their average where one is kept."""
         if grad.is_cuda:
             self._update_on_gpu(grad)
         else:

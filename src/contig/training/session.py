@@ -140,15 +140,16 @@ class Session:
         assert self.optimizer is not None
         self.optimizer.clear()
         loss.backward()
+        if not self._ranks.alone:
+            return self._learn_together(self.optimizer, loss.detach())
         self.optimizer.step()
-        return self._shared_loss(loss.detach())
+        return loss.detach()
 
-    def _shared_loss(self, loss: Tensor) -> Tensor:
-        """Return the sum of the ranks' losses, and agree on stopping and saving in the same exchange."""
-        if self._ranks.alone:
-            return loss
+    def _learn_together(self, optimizer: FlatAdam, loss: Tensor) -> Tensor:
+        """Take a step with the other ranks; agree on the loss, on stopping and on saving in one exchange."""
         flags = [float(self.stop is not None and self.stop.received), float(self._save_due)]
-        total, stop, save = self._ranks.total(torch.cat([loss.reshape(1), loss.new_tensor(flags)])).unbind()
+        values = torch.cat([loss.reshape(1), loss.new_tensor(flags)])
+        total, stop, save = optimizer.step_and_sum(values).unbind()
         self._save_agreed = bool(save > 0)
         if self.stop is not None:
             self.stop.requested = bool(stop > 0)

@@ -231,3 +231,34 @@ def test_leaves_of_a_star_are_embedded_the_same_without_gradients(
             with torch.no_grad():
                 found = model.embed(state, history, nodes, times, as_of)
             torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *((name, {}) for name in MEMORIES),
+        ("contig", {"scope": "pair"}),
+        ("contig", {"scope": "near", "hops": 2}),
+        ("contig", {"scope": "batch", "without": "update"}),
+    ],
+)
+def test_rows_apart_do_not_depend_on_the_other_nodes_of_a_call(name: str, settings: dict[str, Any]) -> None:
+    """Ranks rely on it: each computes some of the nodes."""
+    stream = random_stream(5, events=47, num_nodes=13, edge_width=2)
+    model = tiny(name, shape_of(stream), **settings)
+    assert isinstance(model, MemoryModel)
+    assert model.rows_apart
+    state, history = run_over(model, stream, 6)
+    _, as_of = query_times(history, 1)
+    with torch.no_grad():
+        together = model.updated(state, history, torch.arange(13), as_of)
+        for nodes in (torch.tensor([11]), torch.tensor([2, 3, 7, 12])):
+            apart = model.updated(state, history, nodes, as_of)
+            torch.testing.assert_close(apart, together[nodes], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("settings", [{"scope": "batch"}, {"scope": "all"}, {"solver": "dopri5"}])
+def test_rows_that_are_computed_together_are_not_divided(settings: dict[str, Any]) -> None:
+    model = tiny("contig", DataShape(0, None, 5), **settings)
+    assert isinstance(model, MemoryModel)
+    assert not model.rows_apart

@@ -38,6 +38,8 @@ class MemoryModel(EventModel):
     vector for the nodes of a batch and sets their latest events to those of the batch.
     """
 
+    rows_apart: bool = False  # whether ``updated`` computes each node independently of the others in a call
+
     def blank(self) -> Mapping[str, Tensor]:
         return {"h": torch.zeros(self.dim), "last": torch.tensor(-1)}
 
@@ -63,6 +65,19 @@ class MemoryModel(EventModel):
             return self.updated(state, history, nodes, as_of)
         return state.updates.rows(nodes, as_of, lambda new: self.updated(state, history, new, as_of))
 
+    def read_updated(self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
+        """Return ``updated`` for ``embed``; ranks that train together divide the nodes."""
+        if state.reads is None:
+            return self.updated(state, history, nodes, as_of)
+        return state.reads.rows(nodes, as_of, lambda some: self.updated(state, history, some, as_of))
+
+    def computed_with(self, state: NodeState, history: History, nodes: Tensor) -> Tensor:
+        """Return a number ``[nodes]`` for each node; those with equal ones are cheaper to compute together.
+
+        Ranks divide the nodes of a batch in the order of these numbers.
+        """
+        return nodes
+
     def latest(self, state: NodeState, history: History, nodes: Tensor) -> Latest:
         """Look up the latest observed event of each node."""
         last = state["last"][nodes]
@@ -81,6 +96,8 @@ class RecurrentMemory(MemoryModel):
     It also stores ``before_last``, the last event that the vector contains: the interval from there to the
     latest event is part of the message.
     """
+
+    rows_apart = True
 
     def blank(self) -> Mapping[str, Tensor]:
         return {**super().blank(), "before_last": torch.tensor(-1)}
@@ -150,7 +167,7 @@ class AttentiveMemory(MemoryModel):
         near = history.before(nodes, times, self.neighbors)
         read = torch.cat([nodes, near.node.flatten()])
         unique, place = packed(read, state.num_nodes, state.room, fixed_shapes=self.fixed_shapes)
-        updated = self.updated(state, history, unique, as_of)  # [unique, d]
+        updated = self.read_updated(state, history, unique, as_of)  # [unique, d]
         own = gather_rows(updated, place[: len(nodes)])
         where = place[len(nodes) :].view(near.node.shape)
         slots = slots_in_use(near.mask)
