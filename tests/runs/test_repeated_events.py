@@ -145,7 +145,7 @@ def test_known_events_are_found_by_multiplicity() -> None:
     rng = np.random.default_rng(3)
     for late in (False, True):
         old = random_events(rng, 70, late=late)
-        new = random_events(rng, 50, late=late)
+        new = random_events(rng, 50, late=late, first=4)
         left = [(*map(int, old[i][:2]), old[i][2], old[i][3]) for i in range(len(old))]
         expected = []
         for event in new:
@@ -156,8 +156,11 @@ def test_known_events_are_found_by_multiplicity() -> None:
         assert known_events(arrivals(old, late=late), numbered(new)).tolist() == expected
 
 
-def random_events(rng: np.random.Generator, count: int, *, late: bool) -> list[tuple[int, int, int, float]]:
-    columns = (rng.integers(0, high, count).tolist() for high in (3, 2, 9, 2))
+def random_events(
+    rng: np.random.Generator, count: int, *, late: bool, first: int = 0
+) -> list[tuple[int, int, int, float]]:
+    ranges = ((0, 3), (0, 2), (first, 9), (0, 2))
+    columns = (rng.integers(*limits, count).tolist() for limits in ranges)
     events = [(src, 3 + dst, t, float(value)) for src, dst, t, value in zip(*columns, strict=True)]
     return events if late else sorted(events, key=lambda event: event[2])
 

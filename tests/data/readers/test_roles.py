@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +69,19 @@ def test_named_columns_override_recognized_ones() -> None:
     assert_same(stream, expected)
     assert [notice.split(":")[1].strip() for notice in stream.notices][1] == "ignored 2 columns"
     assert_same(read_events(table, src="dst", dst="src"), EventStream.from_arrays([6, 5], [5, 6], [1, 2]))
+
+
+@pytest.mark.parametrize(("given", "width"), [(None, 3), (["w"], 3), (["w", "x"], 3), (False, 0)])
+def test_the_notice_says_how_to_use_all_columns(given: Any, width: int) -> None:
+    table = pa.table({"src": [5, 6], "dst": [6, 5], "t": [1, 2], "w": [1.0, 2.0], "x": [3, 4], "y y": [5, 6]})
+    (notice, *_) = [one for one in read_events(table, features=given).notices if "ignored" in one]
+    advice = re.search(r"--features (.+) \(features=(.*)\)", notice)
+    assert (advice is not None) == bool(width)
+    if advice is not None:
+        names = shlex.split(advice[1])[0].split(",")
+        assert str(names) == advice[2]
+        assert read_events(table, features=names).edge_width == width
+        assert "to predict" not in notice.lower() or given is None
 
 
 def test_a_named_column_is_not_recognized_for_another_role() -> None:

@@ -137,7 +137,7 @@ def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
     stream = replace(stream, read_as=reading.named)
-    return _with_notice(stream, opened, roles, chosen=reading.features is not None)
+    return _with_notice(stream, opened, roles, reading)
 
 
 def require_features(stream: EventStream) -> EventStream:
@@ -204,22 +204,29 @@ def _similar_files(path: Path) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else " Check the path."
 
 
-def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, *, chosen: bool) -> EventStream:
-    """Note the columns that were not used, and how to use them; warn unless features were ``chosen``."""
+def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading: ReadOptions) -> EventStream:
+    """Note the columns that were not used, and how to use them; warn if no features were named or found."""
     used = set(roles.positions)
     ignored = [name for i, name in enumerate(opened.names) if i not in used and name]
     if not ignored:
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
-    used_features = [opened.names[i] for i in roles.features]
-    listed = [*used_features, *ignored][:10]
-    them = "it as a feature" if len(ignored) == 1 else "them as features"
-    notice += f" To use {them}: --features {quote(','.join(listed))} (features={listed!r})."
-    if chosen or used_features:
+    if reading.features is not False:
+        notice += _how_to_use(ignored, [opened.names[i] for i in roles.features])
+    if reading.features is not None or roles.features:
         log.info(notice)
     else:
         if roles.label is None:
             notice += " To predict one of them: --label COLUMN (label=)."
         log.warning(notice)
     return replace(stream, notices=(*stream.notices, notice))
+
+
+def _how_to_use(ignored: list[str], features: list[str]) -> str:
+    """Say how to use columns as features, in addition to those that are."""
+    them = "it as a feature" if len(ignored) == 1 else "them as features"
+    if len(features) > 10:
+        return f" To use {them}, name all feature columns with --features (features=)."
+    listed = [*features, *ignored[:10]]
+    return f" To use {them}: --features {quote(','.join(listed))} (features={listed!r})."
