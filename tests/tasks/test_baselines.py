@@ -39,11 +39,13 @@ def test_the_best_heuristic_of_each_selection_that_is_better() -> None:
         ("ind. dyglib", "popularity"),
     ]
     assert found[0].text("contig") == (
-        "contig loses to recency by 5.00 points of AP, ind. ours (70.00 against 75.00)"
+        "contig loses to recency by 5.00 points of AP, ind. ours (70.00 against 75.00, on only 5 events)"
     )
+    many = found[0]._replace(events=100)
+    assert many.text("contig").endswith("(70.00 against 75.00)")
     assert found[1].as_dict() == {
         **{"selection": "ind. dyglib", "heuristic": "popularity", "metric": "ap"},
-        **{"model": 0.60, "better": 0.61},
+        **{"model": 0.60, "better": 0.61, "events": 5},
     }
     assert losses(LinkTask, OURS, {}) == []
 

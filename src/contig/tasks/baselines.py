@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from contig.tasks.results import TaskResult
+from contig.tasks.tables import FEW
 from contig.tasks.task import Task
+from contig.wording import counted
 
 HEURISTICS = ("recency", "edgebank", "popularity", "transition")  # those tested next to every learned model
 
@@ -19,13 +21,15 @@ class Loss(NamedTuple):
     metric: str
     model: float
     better: float
+    events: int | None = None  # on which both were measured, if the metrics say
 
     def text(self, model: str) -> str:
         """Say it in one line."""
         ours, theirs = 100 * self.model, 100 * self.better
+        few = f", on only {counted(self.events, 'event')}" if self.events and self.events < FEW else ""
         return (
             f"{model} loses to {self.heuristic} by {theirs - ours:.2f} points of {self.metric.upper()}, "
-            f"{self.selection} ({ours:.2f} against {theirs:.2f})"
+            f"{self.selection} ({ours:.2f} against {theirs:.2f}{few})"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,7 +56,8 @@ def losses(
         }
         if better:  # never where the model was not measured, because its metric is NaN
             best = max(better, key=lambda name: better[name])
-            found.append(Loss(selection, best, task.headline, own, better[best]))
+            events = getattr(getattr(result, field), "events", None)
+            found.append(Loss(selection, best, task.headline, own, better[best], events))
     return found
 
 
