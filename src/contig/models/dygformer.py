@@ -86,10 +86,10 @@ class DyGFormer(JointModel):
         count = dst.shape[1]
         when = times.repeat_interleave(count)
         ours, theirs = self._entries(history, src, times), self._entries(history, dst.flatten(), when)
-        alone = self._alone(history, ours, times).repeat_interleave(count, dim=0)
+        own = self._own_channels(history, ours, times).repeat_interleave(count, dim=0)
         first, second = cooccurrences(ours.node.repeat_interleave(count, dim=0), theirs.node)
         tokens = torch.cat(
-            [self._tokens(alone, first), self._tokens(self._alone(history, theirs, when), second)], dim=1
+            [self._tokens(own, first), self._tokens(self._own_channels(history, theirs, when), second)], dim=1
         )
         halves = self.transformer(tokens).unflatten(1, (2, -1)).mean(dim=2)  # [pairs, 2, width]
         embedded = self.out(halves).unflatten(0, dst.shape)
@@ -105,7 +105,7 @@ class DyGFormer(JointModel):
             torch.cat([torch.ones_like(own, dtype=torch.bool), near.mask], dim=1),
         )
 
-    def _alone(self, history: History, entries: Entries, times: Tensor) -> Tensor:
+    def _own_channels(self, history: History, entries: Entries, times: Tensor) -> Tensor:
         """Return the channels that do not depend on the other node, ``[nodes, patches, 3 * channel_dim]``."""
         mask = entries.mask.unsqueeze(2)
         nodes = self.features_of(entries.node.clamp(min=0).flatten()).unflatten(0, entries.node.shape)
@@ -117,9 +117,9 @@ class DyGFormer(JointModel):
             [channel(part) for channel, part in zip(self.channels[:3], parts, strict=True)], dim=2
         )
 
-    def _tokens(self, alone: Tensor, counts: Tensor) -> Tensor:
+    def _tokens(self, own: Tensor, counts: Tensor) -> Tensor:
         """Add the channel of co-occurrence, of counts ``[pairs, length, 2]``."""
-        return torch.cat([alone, self.channels[3](self.cooccurrence(counts))], dim=2)
+        return torch.cat([own, self.channels[3](self.cooccurrence(counts))], dim=2)
 
 
 class PatchProjection(nn.Module):
