@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from contig.tasks.calibration import LabelQuality
 from contig.tasks.classify import LabelCounts, LabelParts
-from contig.tasks.label_warnings import equal_probabilities, few_labels
+from contig.tasks.label_warnings import equal_probabilities, few_labels, no_better_than_chance
 
 
 def parts(train: int, validation: int, test: int, events: int = 500) -> LabelParts:
@@ -40,3 +41,11 @@ def test_few_events_of_the_rarer_label_are_noticed() -> None:
     assert few_labels(parts(40, 12, 0)) is None  # a run without test events
     assert "(40 in train, 9 in validation, 11 in test)" in few_labels(parts(40, 9, 11))
     assert "(2 in train, 12 in validation)" in few_labels(parts(498, 12, 0))
+
+
+@pytest.mark.parametrize(("auc", "warned"), [(0.36, True), (0.55, True), (0.7, False), (np.nan, False)])
+def test_chance_level_is_noticed_where_it_is_measured(auc: float, warned: bool) -> None:
+    found = no_better_than_chance(LabelQuality(events=90, positives=20, auc=auc))
+    assert (found is not None) == warned
+    assert not warned or f"(AUC {100 * auc:.2f})" in found
+    assert no_better_than_chance(None) is None

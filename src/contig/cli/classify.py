@@ -119,7 +119,7 @@ def _print_quality(found: Classification, chosen: LabelQuality, baseline: LabelQ
     notes = (
         f"classifier: {found.decoder}; baseline: boosted trees on simple columns, without the graph",
         f"AUC of the validation events ({share}), which chose it: {choices}",
-        "that AUC is optimistic, since it was maximized; the table is of events that fitted nothing",
+        "that AUC is optimistic, since it was maximized; the events of the table played no part in fitting",
         "ECE: expected calibration error; lower is better, as for the Brier score",
     )
     for note in notes:

@@ -18,7 +18,7 @@ from contig.data.ids import NodeIds
 from contig.files import as_path
 from contig.tasks.calibration import LabelQuality
 from contig.tasks.classify import LabelParts
-from contig.tasks.label_warnings import equal_probabilities, few_labels
+from contig.tasks.label_warnings import equal_probabilities, few_labels, no_better_than_chance
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -257,10 +257,9 @@ class Classification:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Say why the probabilities are of little use, if they are, and what to do."""
-        found = (
-            equal_probabilities(self.probability, self.validation_aucs[self.decoder], self.fitted_on),
-            few_labels(self.fitted_on),
-        )
+        auc = self.validation_aucs[self.decoder]
+        equal = equal_probabilities(self.probability, auc, self.fitted_on)
+        found = (equal or no_better_than_chance(self.quality), few_labels(self.fitted_on))
         return tuple(text for text in found if text)
 
     def table(self) -> pa.Table:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from contig.tasks.calibration import LabelQuality
 from contig.tasks.classify import LabelParts
 
 EQUAL = 0.05  # range of log-odds within which probabilities count as equal
 MANY = 20  # events; fewer may be equal by chance
-CHANCE = 0.55  # validation AUC up to which the labels count as unpredictable
+CHANCE = 0.55  # AUC up to which the labels count as unpredictable
 FEW = 10  # events of the rarer label; an AUC of fewer is mostly noise
+CURE = "Train a run on more events with label 1, or on columns that say more about them (--features)."
 
 
 def equal_probabilities(
@@ -32,8 +34,17 @@ def equal_probabilities(
     train = labels.train
     return (
         f"{found}: nothing that is known before an event tells its label ({auc}; {train.positives:,} of "
-        f"{train.events:,} training events have label 1). Train a run on more events with label 1, or on "
-        "columns that say more about them (--features)."
+        f"{train.events:,} training events have label 1). {CURE}"
+    )
+
+
+def no_better_than_chance(quality: LabelQuality | None) -> str | None:
+    """Return a warning if the probabilities rank the measured events hardly better than chance."""
+    if quality is None or not quality.auc <= CHANCE:
+        return None
+    return (
+        f"The classifier ranks these events hardly better than chance (AUC {100 * quality.auc:.2f}): do not "
+        f"rely on its probabilities. {CURE}"
     )
 
 
