@@ -136,7 +136,7 @@ def test_a_final_run_is_measured_on_later_events(stream: EventStream, tmp_path: 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda stream: stream[:9], "is before the last event that the run knows"),
+        (lambda stream: stream[:9], "and all 8 others. Leave the known ones out"),
         (lambda stream: stream[:0], "there are no events"),
         (lambda stream: stream[END - 9 : END], "Only events after those of the run can be evaluated"),
         (lambda stream: EventStream.from_arrays(stream.src, stream.dst, stream.t + 9999), "features"),

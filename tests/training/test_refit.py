@@ -81,7 +81,7 @@ def test_new_events_continue_from_the_weights(run: Run, tmp_path: Path) -> None:
 
 
 def test_older_events_are_refused(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="is before the last event that the run knows"):
+    with pytest.raises(DataError, match=r"50 of 60 events are known\. Leave the known ones out\."):
         refit(run, part(150, 210), out=tmp_path / "new", show=False)
     assert not (tmp_path / "new").exists()
 
