@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,16 +30,27 @@ def few_trees():
         yield
 
 
-def trained(log: dict[str, NDArray[Any]], **settings: Any) -> contig.Run:
-    """A run on a log; a heuristic, because the trees do not need a model."""
-    table = {name: log[name] for name in COLUMNS}
-    return contig.fit(table, "popularity", features=["amount"], show=False, **settings)
+Train = Callable[..., contig.Run]
+
+
+@pytest.fixture
+def trained(tmp_path: Path) -> Train:
+    """Train on a log; a heuristic, because the trees do not need a model."""
+    numbers = count()
+
+    def train(log: dict[str, NDArray[Any]], **settings: Any) -> contig.Run:
+        table, out = {name: log[name] for name in COLUMNS}, tmp_path / f"run{next(numbers)}"
+        return contig.fit(table, "popularity", features=["amount"], out=out, show=False, **settings)
+
+    return train
 
 
 @pytest.mark.parametrize(
     ("events", "bad", "good"), [(3000, 0.5, 0.004), (3000, 0.9, 0.0), (6000, 0.12, 0.002)]
 )
-def test_test_events_are_ranked_nearly_as_by_the_true_risk(events: int, bad: float, good: float) -> None:
+def test_test_events_are_ranked_nearly_as_by_the_true_risk(
+    trained: Train, events: int, bad: float, good: float
+) -> None:
     log = chargebacks(events, bad=bad, good=good)
     run = trained(log)
     found = run.classify(show=False)
@@ -52,11 +66,11 @@ def test_test_events_are_ranked_nearly_as_by_the_true_risk(events: int, bad: flo
     assert not any("equal" in text for text in found.warnings)
 
 
-def test_labels_that_nothing_tells_get_equal_probabilities_and_a_warning(tmp_path) -> None:
+def test_labels_that_nothing_tells_get_equal_probabilities_and_a_warning(trained: Train) -> None:
     log = chargebacks(1500, bad=0.2, good=0.2)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(label_trees, "SETTINGS", {**label_trees.SETTINGS, "min_samples_leaf": 1000})
-        run = trained(log, out=tmp_path / "run")
+        run = trained(log)
         (warning,) = Answer("classify", run.path, "--json").json["warnings"]
     assert "All 1,500 probabilities are nearly equal" in warning
     assert "nothing that is known before an event tells its label" in warning
@@ -64,7 +78,7 @@ def test_labels_that_nothing_tells_get_equal_probabilities_and_a_warning(tmp_pat
     assert warning in " ".join(Answer("classify", run.path).err.split())
 
 
-def test_unknown_labels_are_left_out_and_predicted() -> None:
+def test_unknown_labels_are_left_out_and_predicted(trained: Train) -> None:
     log = chargebacks()
     whole = trained(log)
     known = np.arange(3000) % 5 != 0
@@ -82,7 +96,7 @@ def test_unknown_labels_are_left_out_and_predicted() -> None:
         run.evaluate("classify")
 
 
-def test_labels_of_early_events_alone() -> None:
+def test_labels_of_early_events_alone(trained: Train) -> None:
     """Equal labels in the test part are not measured; in the validation part they are refused."""
     log = chargebacks()
     position = np.arange(3000)
@@ -100,7 +114,7 @@ def test_labels_of_early_events_alone() -> None:
         np.testing.assert_allclose(positives / positives.sum(), [0.7, 0.15, 0.15], atol=0.08)
 
 
-def test_a_classifier_fitted_by_an_earlier_method_is_fitted_again() -> None:
+def test_a_classifier_fitted_by_an_earlier_method_is_fitted_again(trained: Train) -> None:
     run = trained(chargebacks(1500))
     before = run.classify(show=False).probability
     content = run.folder.load(FILE)
