@@ -14,9 +14,10 @@ from torch import Tensor
 import contig.kernels
 from contig.kernels.attention import attend
 from contig.kernels.dispatch import backend, disabled
-from contig.kernels.forced_series import SeriesSettings, forced_series, forced_value
+from contig.kernels.forced_series import SeriesSettings
 from contig.kernels.gather import LazyRows, gather_rows
 from contig.kernels.gru import gru_update
+from contig.kernels.linked_flow import linked_flow
 from contig.kernels.lookup import latest_before
 from contig.kernels.pair_flow import FlowSettings, pair_flow
 from contig.kernels.placement import place
@@ -79,11 +80,15 @@ def flow(inputs: Inputs) -> Result:
     )
 
 
-def series(inputs: Inputs) -> Result:
-    x, logits, driven = inputs.leaf(7, 200), inputs.leaf(7, 600), inputs.leaf(7, 800)  # more than a block
-    gates, forcing, settings = torch.sigmoid(logits), driven.unflatten(1, (4, 200)), SeriesSettings(0.475, 5)
-    found = [forced_series(x, gates, f, settings) for f in (forcing, None)]
-    return Result([*found, forced_value(x, gates, forcing, settings, 1.3)], [x, logits, driven])
+def linked(inputs: Inputs) -> Result:
+    x, logits = inputs.leaf(7, 70), inputs.leaf(7, 210)
+    own, rows = inputs.integers(7, 9), inputs.integers(7, 9, 4)
+    weight = torch.where(inputs.integers(3, 9, 4) > 0, inputs.leaf(9, 4).detach(), 0)
+    gates = torch.sigmoid(logits)
+    found = [
+        linked_flow(x, gates, own, rows, weight, SeriesSettings(0.475, terms), 1.3) for terms in (2, 3, 8)
+    ]
+    return Result(found, [x, logits])
 
 
 def sums(inputs: Inputs) -> Result:
@@ -128,9 +133,9 @@ def lookup(inputs: Inputs) -> Result:
 
 OPERATIONS: dict[str, Callable[[Inputs], Result]] = {
     "attention": attention,
-    "forced_series": series,
     "gather": gather,
     "gru": gru,
+    "linked_flow": linked,
     "lookup": lookup,
     "pair_flow": flow,
     "placement": placement,

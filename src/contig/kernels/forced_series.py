@@ -12,8 +12,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from contig.kernels.dispatch import backend
-
 
 class SeriesSettings(NamedTuple):
     """The constants of all rows."""
@@ -28,10 +26,6 @@ def forced_series(x: Tensor, gates: Tensor, forcing: Tensor | None, settings: Se
     ``gates`` ``[rows, 3 d]`` are those of the latest, the neighbor and the inherent factor; ``forcing`` are
     the first ``terms - 1`` coefficients of ``f``, ``[rows, terms - 1, d]``, or None for ``f = 0``.
     """
-    if backend(x.device) == "numba":
-        from contig.kernels.cpu import forced_series as loops
-
-        return loops.forced_series(x, gates, forcing, settings)
     return torch.stack(_coefficients(x, gates, forcing, settings), dim=1)
 
 
@@ -39,10 +33,6 @@ def forced_value(
     x: Tensor, gates: Tensor, forcing: Tensor | None, settings: SeriesSettings, at: float
 ) -> Tensor:
     """Return the values ``[rows, d]`` of the series of ``forced_series`` at one point."""
-    if backend(x.device) == "numba":
-        from contig.kernels.cpu import forced_series as loops
-
-        return loops.forced_value(x, gates, forcing, settings, at)
     first, *others = _coefficients(x, gates, forcing, settings)
     return sum((at**m * c for m, c in enumerate(others, start=1)), start=first)
 

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from contig.errors import ConfigError, unknown
 from contig.kernels.forced_series import SeriesSettings, forced_series, forced_value
 from contig.kernels.gather import gather_rows
+from contig.kernels.linked_flow import linked_flow
 from contig.kernels.pair_flow import FlowSettings, pair_flow
 from contig.kernels.weighted_rows import weighted_rows
 
@@ -232,8 +233,11 @@ class GatedODE(nn.Module):
         if self.solver != "series":
             return self._integrated_walks(initial, rings)
         self.check_walks(len(rings))
+        settings = SeriesSettings(self.beta / 2, self.degree + 1)
+        if len(rings) == 1:
+            return linked_flow(initial, self._gates(initial), *rings[0], settings, self.horizon)
         x, gates, forcing = self._driven(initial, rings)
-        return forced_value(x, gates, forcing, SeriesSettings(self.beta / 2, self.degree + 1), self.horizon)
+        return forced_value(x, gates, forcing, settings, self.horizon)
 
     def check_walks(self, links: int) -> None:
         """Refuse walks that are longer than the series."""
@@ -248,14 +252,8 @@ class GatedODE(nn.Module):
         x, gates, forcing = initial, self._gates(initial), None
         for i, ring in enumerate(rings):
             terms = self.degree + 1 - (len(rings) - i)
-            rows, linked = _rows_linked(ring, len(x))
-            outer = forced_series(
-                x if rows is None else x[rows],
-                gates if rows is None else gates[rows],
-                forcing if rows is None or forcing is None else forcing[rows],
-                SeriesSettings(self.beta / 2, terms),
-            )
-            forcing = weighted_rows(outer.flatten(1), linked, ring.weight)
+            outer = forced_series(x, gates, forcing, SeriesSettings(self.beta / 2, terms))
+            forcing = weighted_rows(outer.flatten(1), ring.linked, ring.weight)
             forcing = forcing.unflatten(1, (terms, self.dim))
             x, gates = gather_rows(x, ring.own), gather_rows(gates, ring.own)
         return x, gates, forcing
@@ -280,22 +278,3 @@ class GatedODE(nn.Module):
         options = {"rtol": self.tolerance, "atol": self.tolerance} if self.solver == "dopri5" else fixed
         path = odeint(lambda _, x: slope(x), initial, points, method=self.solver, **options)
         return [initial] * (len(at) - len(later)) + list(path[1:])
-
-
-def _rows_linked(ring: Ring, rows: int) -> tuple[Tensor | None, Tensor]:
-    """Return the rows that a ring reads, None for all of them, and each link's position among them.
-
-    Where many rows have their latest event with the same few, most are read by none. Gradients and captured
-    steps of a GPU keep all rows.
-    """
-    if torch.is_grad_enabled() or ring.linked.device.type != "cpu" or not rows:
-        return None, ring.linked
-    exists = ring.weight != 0
-    read = torch.zeros(rows, dtype=torch.bool)
-    read[0] = True  # what links of weight 0 name
-    read[ring.linked[exists]] = True
-    kept = read.nonzero().squeeze(1)
-    if 2 * len(kept) > rows:
-        return None, ring.linked
-    place = torch.cumsum(read, 0) - 1
-    return kept, torch.where(exists, place[ring.linked], 0)

@@ -11,8 +11,11 @@ from torch import Tensor
 
 from contig.kernels.cpu import keyed_events as keyed_loops
 from contig.kernels.cpu import launch
+from contig.kernels.cpu import linked_flow as flow_loops
 from contig.kernels.cpu import weighted_rows as row_loops
+from contig.kernels.forced_series import SeriesSettings
 from contig.kernels.keyed_events import KeyedEvents
+from contig.kernels.linked_flow import linked_flow
 from contig.kernels.weighted_rows import weighted_rows
 
 THREADS = (2, 3, 5)
@@ -31,6 +34,7 @@ def ranges(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     monkeypatch.setattr(launch, "run_parallel", noted)
     monkeypatch.setattr(keyed_loops, "MIN_QUERIES", 2)
     monkeypatch.setattr(row_loops, "MIN_COLUMNS", 1)
+    monkeypatch.setattr(flow_loops, "MIN_COLUMNS", 1)
     before = torch.get_num_threads()
     yield used
     torch.set_num_threads(before)
@@ -72,4 +76,25 @@ def test_weighted_rows_and_their_gradients(ranges: list[int]) -> None:
         torch.set_num_threads(threads)
         for found, known in zip(computed(), expected, strict=True):
             assert torch.equal(found, known)
+    assert ranges == [1, 1, *(threads for threads in THREADS for _ in range(2))]
+
+
+def test_linked_rows_and_their_gradients(ranges: list[int]) -> None:
+    drawn = torch.Generator().manual_seed(6)
+    x, gates = torch.randn(17, 11, generator=drawn), torch.rand(17, 33, generator=drawn)
+    own, linked = torch.randint(0, 17, (29,), generator=drawn), torch.randint(0, 17, (29, 4), generator=drawn)
+    weight = torch.rand(29, 4, generator=drawn) * (torch.rand(29, 4, generator=drawn) < 0.7)
+    upstream = torch.randn(29, 11, generator=drawn)
+
+    def computed() -> tuple[Tensor, ...]:
+        leaves = x.clone().requires_grad_(), gates.clone().requires_grad_()
+        moved = linked_flow(*leaves, own, linked, weight, SeriesSettings(0.4, 9), 1.2)
+        return moved.detach(), *torch.autograd.grad(moved, leaves, upstream)
+
+    torch.set_num_threads(1)
+    expected = computed()
+    for threads in THREADS:
+        torch.set_num_threads(threads)
+        for found, known in zip(computed(), expected, strict=True):
+            torch.testing.assert_close(found, known, rtol=1e-6, atol=1e-6)  # columns may be vectorized or not
     assert ranges == [1, 1, *(threads for threads in THREADS for _ in range(2))]
