@@ -61,6 +61,7 @@ def test_heuristics_recommend_by_their_scores(here: Path) -> None:
     assert "at_date" not in found  # their times are not dates
     rows = found["recommendations"]
     assert {(row["score"], row["probability"]) for row in rows} <= {(0.0, None), (1.0, None)}
+    assert found["score_kind"] == "heuristic"
 
 
 def test_a_node_without_events_gets_the_most_popular_destinations(run: Path) -> None:
@@ -68,7 +69,10 @@ def test_a_node_without_events_gets_the_most_popular_destinations(run: Path) -> 
     counts = Counter(Run.open(run).stream.ids.labels[Run.open(run).stream.dst].tolist())
     most = sorted(counts, key=lambda node: (-counts[node], node))[:2]
     expected = [{"node": node, "score": counts[node], "probability": None} for node in most]
-    assert answer.json["cold_start"] is True
+    assert (answer.json["cold_start"], answer.json["score_kind"]) == (True, "events")
+    assert f"rank node events 1 {most[0]} {counts[most[0]]} 2" in " ".join(
+        Answer("recommend", run, "--node", "n99", "-k", 2).out.replace("─", "").split()
+    )
     assert answer.json["recommendations"] == expected
     assert "cold start for n99, without earlier events" in answer.err
     assert "Did you mean 'n9'" in answer.err
@@ -90,6 +94,7 @@ def test_recommend_writes_the_lists_of_many(name: str, run: Path, here: Path) ->
         assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
         assert [row["score"] for row in rows] == pytest.approx([one.score for one in expected], rel=1e-4)
         assert {row["cold_start"] for row in rows} <= {node == "n99"}
+        assert {row["score_kind"] for row in rows} <= {"events" if node == "n99" else "logit"}
     assert set(seconds(row["last_event"] for row in table)) == {opened.stream.t[-1].item()}
 
 
