@@ -18,9 +18,9 @@ def linked_flow(
 ) -> Tensor:
     """Return the values ``[n, d]`` of rows ``own`` at ``at``, each driven by its rows ``linked``.
 
-    ``x`` ``[rows, d]`` are the initial states, ``gates`` ``[rows, 3 d]`` the gates of the latest, the neighbor
-    and the inherent factor; ``own`` is ``[n]``, ``linked`` and ``weight`` are ``[n, slots]``. A slot of weight
-    0 is not read. No gradient flows to the weights.
+    ``x`` ``[rows, d]`` are the initial states, ``gates`` ``[rows, 3 d]`` the gates of the latest, the
+    neighbor and the inherent factor; ``own`` is ``[n]``, ``linked`` and ``weight`` are ``[n, slots]``.
+    A slot of weight 0 is not read. No gradient flows to the weights.
     """
     if backend(x.device) == "numba":
         from contig.kernels.cpu import linked_flow as loops
