@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from contig import caches
-from contig.caches import cache_folder, is_writable
+from contig.caches import cache_folder, is_writable, redirect_plot_cache, writable_cache_folder
 from contig.errors import DiskError
 from contig.files import expanded
 
@@ -66,3 +66,29 @@ def test_a_home_that_is_not_known_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Path, "expanduser", missing)
     with pytest.raises(DiskError, match="~/x: this user has no home folder"):
         expanded("~/x")
+
+
+def test_a_cache_folder_that_cannot_be_written_to_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONTIG_CACHE", "/proc/none")
+    with pytest.raises(DiskError, match=r"/proc/none/numba: .* set CONTIG_CACHE"):
+        writable_cache_folder("numba")
+
+
+def test_no_folder_at_all_is_refused_with_a_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> str:
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(caches.tempfile, "gettempdir", missing)
+    with pytest.raises(DiskError, match=r"neither .* set CONTIG_CACHE"):
+        cache_folder()
+
+
+def test_matplotlib_gets_a_folder_where_there_is_no_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MPLCONFIGDIR", "/chosen")  # removed again by monkeypatch
+    redirect_plot_cache()
+    assert os.environ["MPLCONFIGDIR"] == "/chosen"
+    monkeypatch.delenv("MPLCONFIGDIR")
+    redirect_plot_cache()
+    assert os.environ["MPLCONFIGDIR"] == str(cache_folder() / "matplotlib")

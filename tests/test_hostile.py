@@ -50,6 +50,13 @@ def test_a_user_without_a_home_trains(tmp_path: Path) -> None:
     assert count(hostile.homeless, 1, 1, tmp_path) == {"finished": 1}
 
 
+def test_a_plain_user_id_in_a_read_only_image_trains(tmp_path: Path) -> None:
+    if not hostile.can_make_image():
+        pytest.skip("this user may not create namespaces of users and mounts")
+    # A heuristic needs few compiled loops: none is cached in the image.
+    assert count(hostile.read_only_image, 1, 1, tmp_path, ["edgebank"]) == {"finished": 1}
+
+
 def test_hostile_words_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # where the process was is restored
     place = Workplace(tmp_path / "workplace")

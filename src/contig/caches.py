@@ -7,9 +7,11 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from contig.errors import DiskError
 from contig.files import expanded
 
 log = logging.getLogger("contig")
@@ -26,6 +28,16 @@ def cache_folder() -> Path:
         return expanded(own)
     platform = _platform_folder()
     return platform if platform is not None and is_writable(platform) else _temporary_folder()
+
+
+def writable_cache_folder(name: str) -> Path:
+    """Create a folder in the cache folder; refuse one that cannot be written to."""
+    folder = cache_folder() / name
+    if not is_writable(folder):
+        raise DiskError(
+            f"{folder}: this user cannot write to it; set CONTIG_CACHE to a folder that can be written to."
+        )
+    return folder
 
 
 def _platform_folder() -> Path | None:
@@ -55,7 +67,13 @@ def is_writable(folder: Path) -> bool:
 @cache
 def _temporary_folder() -> Path:
     user = os.getuid() if hasattr(os, "getuid") else "user"
-    folder = Path(tempfile.gettempdir()) / f"contig-{user}"
+    try:
+        folder = Path(tempfile.gettempdir()) / f"contig-{user}"
+    except FileNotFoundError:
+        raise DiskError(
+            "This user can write neither to a cache folder nor to a temporary folder; set CONTIG_CACHE to a "
+            "folder that can be written to, and TMPDIR to another."
+        ) from None
     if not _is_private(folder):
         folder = Path(tempfile.mkdtemp(prefix="contig-"))
     log.warning(
@@ -77,11 +95,26 @@ def _is_private(folder: Path) -> bool:
 
 def redirect_compiler_caches() -> None:
     """Let torch and Triton keep compiled code in the cache folder, where the user has no home or no name."""
+    if not _has_home():
+        _set_folders({"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"})
+
+
+def redirect_plot_cache() -> None:
+    """Let Matplotlib keep its list of fonts in the cache folder, where the user has no home or no name."""
+    if not _has_home():
+        _set_folders({"MPLCONFIGDIR": "matplotlib"})
+
+
+def _has_home() -> bool:
+    """Return whether the user has a name and a home that can be written to."""
     try:
         getpass.getuser()
-        if is_writable(Path.home()):
-            return
+        return is_writable(Path.home())
     except (RuntimeError, KeyError, OSError):
-        pass
-    for name, folder in {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton"}.items():
+        return False
+
+
+def _set_folders(variables: Mapping[str, str]) -> None:
+    """Set environment variables that are not set to folders in the cache folder."""
+    for name, folder in variables.items():
         os.environ.setdefault(name, str(cache_folder() / folder))

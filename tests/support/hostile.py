@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -451,6 +451,50 @@ def homeless(rng: np.random.Generator, folder: Path) -> str:
         if ended.returncode:
             return f"FAILED {ended.stderr[-200:]}"
     return "finished" if not (folder / "~").exists() else "LEFT a folder ~"
+
+
+# A read-only image with one folder to write to, and a user without a name, a home or rights.
+IMAGE = """
+mount -t tmpfs tmpfs "$0" && mount -o remount,bind,ro / || exit 99
+cd "$0" && exec unshare --user --map-user=12345 --map-group=12345 "$@"
+"""
+IN_IMAGE = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-c", IMAGE)
+
+
+def can_make_image() -> bool:
+    """Return whether this process may create namespaces of users and mounts."""
+    if sys.platform != "linux" or shutil.which("unshare") is None:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        command = [*IN_IMAGE, folder, "touch", f"{folder}/file"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def read_only_image(rng: np.random.Generator, folder: Path, models: Sequence[str] = ("contig",)) -> str:
+    """Use the commands as a plain user id in a read-only image, where one folder can be written to."""
+    place = _empty(folder / "image")
+    place.mkdir()
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        "TMPDIR": str(place),
+        "OMP_NUM_THREADS": "1",
+    }
+    call = f"{sys.executable} -m contig"
+    train = f"{call} train synthetic:{int(rng.integers(300, 500))} --model {rng.choice(models)} --epochs 1"
+    steps = (
+        f"{call} datasets",
+        "! touch /file",
+        f"{train} --out run",
+        f"{call} evaluate run --task recommend",
+        f"{call} recommend run --node 3",
+        f"! CONTIG_CACHE=/cache {train} --out another",
+    )
+    command = [*IN_IMAGE, str(place), "sh", "-c", " && ".join(steps)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if ended.returncode or "Traceback" in ended.stderr or "Matplotlib" in ended.stderr:
+        return f"FAILED {ended.returncode}: {ended.stderr[-200:]}"
+    return "finished"
 
 
 def _empty(path: Path) -> Path:

@@ -33,6 +33,7 @@ FULL = {
     "full_disk": 30,
     "read_only": 3,
     "homeless": 2,
+    "read_only_image": 2,
     "hostile_command": 1_000,
     "disturbed_command": 60,
     "live_killed": 200,
@@ -65,6 +66,9 @@ def main() -> None:
             if name in MOUNTED and not hostile.can_mount():
                 print(f"{name:<16} skipped: this user may not mount disks", flush=True)
                 continue
+            if name == "read_only_image" and not hostile.can_make_image():
+                print(f"{name:<16} skipped: this user may not create namespaces", flush=True)
+                continue
             figures[name] = _run(name, reference, attacked, seconds, given.scale, given.seed)
     if given.out is not None:
         given.out.write_text(json.dumps(figures, indent=2) + "\n")
@@ -94,7 +98,9 @@ def _live_reference(folder: Path) -> LiveReference:
 def _run(
     name: str, reference: Reference, folder: Path, seconds: float, scale: float, seed: int
 ) -> dict[str, int]:
-    arguments: dict[str, list[Any]] = {"damaged_input": [folder], "homeless": [folder]}
+    arguments: dict[str, list[Any]] = {
+        name: [folder] for name in ("damaged_input", "homeless", "read_only_image")
+    }
     arguments["hostile_command"] = [_workplace(folder.parent), folder]
     live = name.startswith("live_")
     given = arguments.get(name, [_live_reference(folder.parent) if live else reference, folder])

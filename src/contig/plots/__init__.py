@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contig.caches import redirect_plot_cache
+
+redirect_plot_cache()  # before the imports below load Matplotlib, which then chooses its folder
+
 from contig.plots.comparisons import ComparedModel, comparison
 from contig.plots.learning import EpochResult, learning_curve
 from contig.plots.panels import Curve, Pair, Panel, curves, pairs

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from numba import config
 
-from contig.caches import cache_folder, is_writable
+from contig.caches import is_writable, writable_cache_folder
 
 # numba keeps compiled loops next to their source, or in the user's home; a container may have neither.
-if not config.CACHE_DIR and not is_writable(Path(__file__).parent):
-    config.CACHE_DIR = str(cache_folder() / "numba")
+if not is_writable(Path(config.CACHE_DIR or Path(__file__).parent)):
+    config.CACHE_DIR = str(writable_cache_folder("numba"))
