@@ -23,6 +23,7 @@ from contig.kernels.pair_flow import FlowSettings, pair_flow
 from contig.kernels.placement import place
 from contig.kernels.segments import Segments
 from contig.kernels.time_waves import time_waves
+from contig.kernels.token_pool import pool
 from contig.kernels.weighted_rows import weighted_rows
 
 NODES, EVENTS = 7, 40
@@ -97,6 +98,15 @@ def sums(inputs: Inputs) -> Result:
     return Result([weighted_rows(table, index, weight)], [table])
 
 
+def pooled(inputs: Inputs) -> Result:
+    tokens = inputs.leaf(26, 5)
+    active = torch.cat([tokens, tokens[-2:]]).view(7, 4, 5)  # the last node has every token twice
+    mask = inputs.integers(4, 7, 4) > 0
+    mask[1], mask[2], mask[6] = False, True, True
+    found = [pool(active, mask), pool(-active.abs(), mask)]  # a missing token is the maximum
+    return Result([*found, pool(active.unsqueeze(1).expand(7, 2, 4, 5), mask.unsqueeze(1))], [tokens])
+
+
 def waves(inputs: Inputs) -> Result:
     log_frequency = inputs.leaf(1, 6)
     dt = 10 * inputs.leaf(5, 3).detach()
@@ -140,6 +150,7 @@ OPERATIONS: dict[str, Callable[[Inputs], Result]] = {
     "pair_flow": flow,
     "placement": placement,
     "time_waves": waves,
+    "token_pool": pooled,
     "weighted_rows": sums,
 }
 
@@ -178,11 +189,18 @@ def test_an_index_out_of_range_raises_an_error(index: int) -> None:
     """Compiled loops would read any memory, or crash."""
     table, wrong = torch.ones(6, 2, requires_grad=True), torch.tensor([0, index])
     linked, settings = torch.tensor([True, False]), FlowSettings(0.475, 1.0, 5)
+
+    def flow_of(own: Tensor, rows: Tensor) -> Tensor:
+        weight = torch.ones(2, 1)
+        return linked_flow(table, torch.ones(6, 6), own, rows[:, None], weight, SeriesSettings(0.475, 4), 1.0)
+
     uses: dict[str, Callable[[], Tensor]] = {
         "attention": lambda: attend(
             torch.ones(1, 2, 2), [LazyRows(table, wrong[:, None])], linked[:, None] | True
         ),
         "gather": lambda: gather_rows(table, wrong),
+        "linked_flow": lambda: flow_of(wrong, wrong * 0),
+        "linked": lambda: flow_of(wrong * 0, wrong),
         "pair_flow": lambda: pair_flow(table, torch.ones(6, 6), wrong, wrong * 0, linked, settings),
         "partner": lambda: pair_flow(table, torch.ones(6, 6), wrong * 0, wrong, linked, settings),
         "weighted_rows": lambda: weighted_rows(table, wrong[:, None], torch.ones(2, 1)),
@@ -203,6 +221,6 @@ def test_kernels_compute_what_the_reference_computes(operation: str, strided: bo
 def test_every_compiled_module_is_an_operation_that_is_tested_here() -> None:
     root = Path(contig.kernels.__file__).parent
     compiled = {path.stem for folder in ("cpu", "gpu") for path in (root / folder).glob("*.py")}
-    elsewhere = {"keyed_events", "token_pool"}  # compared with loops in tests of their own
+    elsewhere = {"keyed_events"}  # compared with loops in tests of their own
     assert compiled - {"__init__", "launch"} - elsewhere == set(OPERATIONS)
     assert all(find_spec(f"contig.kernels.{name}") is not None for name in OPERATIONS)

@@ -30,7 +30,14 @@ class OwnTokens(NamedTuple):
 
 
 def pool(active: Tensor, mask: Tensor) -> Tensor:
-    """Pool ``[..., k, width]`` over ``k``: mean, maximum, latest; zeros for a node without tokens."""
+    """Pool ``[..., k, width]`` over ``k``: mean, maximum, latest; zeros for a node without tokens.
+
+    ``mask`` is ``[..., k]`` or broadcasts to it.
+    """
+    if backend(active.device) == "numba":
+        from contig.kernels.cpu import token_pool as loops
+
+        return loops.pool(active, mask)
     exists = mask.unsqueeze(-1)
     masked = active * exists
     mean = masked.sum(-2) / exists.sum(-2).clamp(min=1)

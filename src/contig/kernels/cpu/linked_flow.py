@@ -24,6 +24,10 @@ def linked_flow(
     x: Tensor, gates: Tensor, own: Tensor, linked: Tensor, weight: Tensor, settings: SeriesSettings, at: float
 ) -> Tensor:
     """Compute ``contig.kernels.linked_flow.linked_flow``."""
+    if gates.shape != (len(x), 3 * x.shape[1]) or linked.shape != weight.shape or len(own) != len(linked):
+        raise ValueError("linked_flow: the shapes of the rows, gates and links do not match")
+    if settings.terms < 2:
+        raise ValueError("linked_flow: a series needs at least two terms")
     tensors = (x, gates, own, linked, weight.to(x.dtype))
     moved: Tensor = _LinkedFlow.apply(*tensors, settings, at)  # type: ignore[no-untyped-call]
     return moved

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from contig.data.columns import Array
 from contig.kernels.cpu.launch import compile_loop, run_loop
@@ -32,6 +34,131 @@ Q1, Q2, Q3, Q4 = (
     np.float32(x)
     for x in (0.5168944963978145, 0.11797227526206218, 0.014958384981865722, 0.0010211496194446259)
 )
+
+
+def pool(active: Tensor, mask: Tensor) -> Tensor:
+    """Pool tokens (see ``contig.kernels.token_pool``)."""
+    mask = mask.expand(active.shape[:-1]).reshape(-1, active.shape[-2])
+    pooled: Tensor = _Pool.apply(active.reshape(-1, *active.shape[-2:]), mask)  # type: ignore[no-untyped-call]
+    return pooled.view(*active.shape[:-2], -1)
+
+
+class _Pool(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, active: Tensor, mask: Tensor) -> Tensor:
+        out: Tensor = active.new_empty(len(active), POOLS * active.shape[2])
+        run_loop(_pool_tokens, (active, mask), (out,), items=len(active))
+        ctx.save_for_backward(active, mask, out)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        active, mask, out = ctx.saved_tensors
+        grad: Tensor = active.new_empty(active.shape)
+        run_loop(_pool_back, (active, mask, out, grads[0]), (grad,), items=len(active))
+        return grad, None
+
+
+@compile_loop
+def _pool_tokens(active: Array, mask: Array, out: Array, first: int, end: int) -> None:
+    slots, width = active.shape[1], active.shape[2]
+    for i in range(first, end):
+        mean, most, latest = out[i, :width], out[i, width : 2 * width], out[i, 2 * width :]
+        tokens = 0
+        mean[:], latest[:] = 0, 0
+        most[:] = -np.inf if slots else 0
+        for t in range(slots):
+            if mask[i, t]:
+                _include(active[i, t], mean, most)
+                tokens += 1
+            else:
+                _include_zeros(most)
+        if slots and mask[i, 0]:
+            latest[:] = active[i, 0]
+        if tokens:
+            _divide(mean, active.dtype.type(tokens))
+
+
+@compile_loop
+def _include(token: Array, total: Array, most: Array) -> None:
+    for d in range(len(total)):
+        total[d] += token[d]
+    for d in range(len(most)):
+        most[d] = max(most[d], token[d])
+
+
+@compile_loop
+def _include_zeros(most: Array) -> None:
+    zero = most.dtype.type(0)
+    for d in range(len(most)):
+        most[d] = max(most[d], zero)
+
+
+@compile_loop
+def _divide(values: Array, by: float) -> None:
+    for d in range(len(values)):
+        values[d] /= by
+
+
+@compile_loop
+def _pool_back(
+    active: Array, mask: Array, out: Array, grad: Array, grad_active: Array, first: int, end: int
+) -> None:
+    """Compute the gradients of the tokens; equal maxima, zeros of missing tokens included, share theirs."""
+    slots, width = active.shape[1], active.shape[2]
+    ties, shares = np.empty(width, active.dtype), np.empty(width, active.dtype)
+    for i in range(first, end):
+        most, tokens = out[i, width : 2 * width], 0
+        ties[:] = 0
+        for t in range(slots):
+            if mask[i, t]:
+                _count_equal(ties, active[i, t], most)
+                tokens += 1
+            else:
+                _count_zeros(ties, most)
+        _share(shares, grad[i, width : 2 * width], ties)
+        by = active.dtype.type(1) / active.dtype.type(max(tokens, 1))
+        for t in range(slots):
+            if mask[i, t]:
+                _token_back(grad_active[i, t], by, grad[i, :width], active[i, t], most, shares)
+            else:
+                grad_active[i, t] = 0
+        if slots and mask[i, 0]:
+            _add(grad_active[i, 0], grad[i, 2 * width :])
+
+
+@compile_loop
+def _count_equal(ties: Array, token: Array, most: Array) -> None:
+    zero, one = ties.dtype.type(0), ties.dtype.type(1)
+    for d in range(len(ties)):
+        ties[d] += one if token[d] == most[d] else zero
+
+
+@compile_loop
+def _count_zeros(ties: Array, most: Array) -> None:
+    zero, one = ties.dtype.type(0), ties.dtype.type(1)
+    for d in range(len(ties)):
+        ties[d] += one if most[d] == zero else zero
+
+
+@compile_loop
+def _share(shares: Array, grad: Array, ties: Array) -> None:
+    for d in range(len(shares)):
+        shares[d] = grad[d] / ties[d]
+
+
+@compile_loop
+def _token_back(out: Array, by: float, grad_mean: Array, token: Array, most: Array, grad_most: Array) -> None:
+    zero = out.dtype.type(0)
+    for d in range(len(out)):
+        out[d] = by * grad_mean[d] + (grad_most[d] if token[d] == most[d] else zero)
+
+
+@compile_loop
+def _add(total: Array, values: Array) -> None:
+    for d in range(len(total)):
+        total[d] += values[d]
 
 
 def pool_related(own: OwnTokens, related: Tensor, weight: Tensor, side: int) -> Tensor:
