@@ -168,6 +168,30 @@ def test_every_training_has_a_process_of_its_own(tmp_path: Path, monkeypatch: py
     assert fresh == [True, False, True, False]
 
 
+@pytest.mark.parametrize(
+    ("device", "at_once", "expected"),
+    [
+        ("cpu", 2, ["cpu"] * 6),
+        ("cpu,meta", 1, ["cpu"] * 6),
+        ("cpu,meta", 3, ["cpu", "meta", "cpu"] * 2),
+        ("meta, cpu,cpu,meta", 4, ["meta", "cpu", "cpu", "meta", "meta", "cpu"]),
+        ("cpu,meta", 9, ["cpu", "meta"] * 3),
+    ],
+)
+def test_workers_take_the_devices_in_turn(
+    device: str, at_once: int, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices: list[str] = []
+
+    def run(work: Job, device: str) -> None:
+        devices.append(device)
+        finish(work)
+
+    run_inline(monkeypatch, run)
+    assert run_jobs(as_chains(plan(TWO, 3, tmp_path)), device=device, at_once=at_once) == []
+    assert devices == expected
+
+
 def test_an_interrupt_ends_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(work: Work, device: str) -> None:
         raise KeyboardInterrupt

@@ -17,6 +17,7 @@ from contig.experiments.recipes import Recipe
 from contig.experiments.worker_process import Runnable
 from contig.experiments.workers import WorkerPool, sigterm_interrupts, threads_each
 from contig.files import file_above
+from contig.kernels.devices import parse_devices
 from contig.models import model_class
 from contig.runs.folder import RunFolder
 from contig.runs.metrics import RunMetrics
@@ -131,12 +132,15 @@ def run_jobs(
     else. ``ended`` is called after each piece of work, with the reason if it failed. Ctrl-C and SIGTERM stop
     all work at once and raise ``KeyboardInterrupt``; running the same chains again resumes it.
 
+    ``device`` may be a comma-separated list, which is dealt out in turn: with two devices, every other one of
+    the ``at_once`` workers has the first. ``auto`` and ``cuda`` are every GPU of the machine.
+
     Every job trains in a new process, so that its speed and its peak memory do not depend on what ran before;
     its evaluations follow in the same one. A model that was registered in this process must be named by its
     path there.
     """
     waiting = [chain for chain in chains if not all(work.done for work in chain)]
-    slots, shared = min(at_once, len(waiting)), iter(waiting)
+    slots, shared, devices = min(at_once, len(waiting)), iter(waiting), parse_devices(device)
     queues = [_undone(shared) for _ in range(slots)]
     running: dict[int, Work] = {}
     failures: list[Failure[Any]] = []
@@ -145,7 +149,7 @@ def run_jobs(
         work = queues[slot].send(reason)
         if work is not None:
             running[slot] = work
-            pool.start(slot, work, device, fresh=isinstance(work, Job))
+            pool.start(slot, work, devices[slot % len(devices)], fresh=isinstance(work, Job))
 
     with sigterm_interrupts(), WorkerPool(slots, threads_each(at_once)) as pool:
         for slot in range(slots):
