@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from contig import locks
 from contig.errors import RunError
 from contig.locks import LOCK, locked
 
@@ -98,3 +99,16 @@ def test_a_lock_holds_without_its_text_on_a_full_disk(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_process_on_another_machine_is_named_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with locked(tmp_path):
+        monkeypatch.setattr(locks.platform, "node", lambda: "here")
+        (tmp_path / LOCK).write_text('{"pid": 12, "host": "there", "started": "today"}')
+        with pytest.raises(RunError, match="in use by process 12 on there since today"), locked(tmp_path):
+            pass
+        (tmp_path / LOCK).write_text('{"pid": 12, "host": "here", "started": "today"}')
+        with pytest.raises(RunError, match="in use by process 12 since today"), locked(tmp_path):
+            pass

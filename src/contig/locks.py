@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import platform
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -91,7 +92,7 @@ def _is_current(file: IO[str], path: Path) -> bool:
 def _sign(file: IO[str]) -> None:
     """Say who holds the lock."""
     started = f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S %z}"
-    text = json.dumps({"pid": os.getpid(), "started": started})
+    text = json.dumps({"pid": os.getpid(), "host": platform.node(), "started": started})
     # Without a buffer: on a full disk, where the lock holds without its text, closing would try again.
     with suppress(OSError):
         os.ftruncate(file.fileno(), 0)
@@ -102,6 +103,8 @@ def _holder(file: IO[str]) -> str:
     try:
         file.seek(0)
         holder = json.loads(file.read())
-        return f"process {int(holder['pid'])} since {str(holder['started'])[:40]}"
-    except (OSError, ValueError, KeyError, TypeError):
+        host = str(holder.get("host", platform.node()))[:80]
+        place = "" if host == platform.node() else f" on {host}"
+        return f"process {int(holder['pid'])}{place} since {str(holder['started'])[:40]}"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "another process"

@@ -10,16 +10,17 @@ import typer
 
 from contig.cli import console, data, latex, outputs, results
 from contig.cli.data import Json
-from contig.cli.folders import Device
 from contig.cli.jobs import (
     AtOnce,
+    Devices,
     Heuristics,
     Models,
+    OnlyDone,
+    PartOption,
     Seeds,
+    Sweep,
     Wait,
     report_failures,
-    run_with_progress,
-    use_folder,
 )
 from contig.cli.task_options import TaskCommand, chosen_task, given_options
 from contig.cli.training import SplitOption
@@ -73,6 +74,8 @@ Plot = Annotated[
         ("contig compare mooc --seeds 5 --latex mooc.tex", "for a paper"),
         ("contig compare mooc --set dim=64 --set tgn.lr=1e-3", "options of all, of one"),
         ("contig compare mooc --at-once 9 --device cuda", "in parallel on a GPU"),
+        ("contig compare mooc --device cuda:0,cuda:1", "on two GPUs"),
+        ("contig compare mooc --part 2/3", "on host 2 of 3"),
     ),
 )
 @data.reads_events
@@ -83,8 +86,10 @@ def compare(
     seeds: Seeds = 3,
     out: Out = Path("runs/compare"),
     task: TaskName = "link",
-    device: Device = "auto",
-    at_once: AtOnce = 1,
+    device: Devices = "auto",
+    at_once: AtOnce = None,
+    part: PartOption = None,
+    only_done: OnlyDone = False,
     epochs: Epochs = None,
     split: SplitOption = None,
     settings: Settings = None,
@@ -104,14 +109,15 @@ def compare(
 
     Finished runs are kept and interrupted runs are resumed: after Ctrl-C, repeat the command to continue.
     """
+    sweep = Sweep.of(device, at_once, part, only_done)
     exports = Exports(csv, plot, latex_file)
     exports.check()
     chosen = chosen_task(ctx, task)
     names = _models(models, chosen, heuristics)
     given = _settings(settings, epochs=epochs, split=split)
     planned = [_plan(file, names, given, seeds, out, reading) for file in dict.fromkeys(files)]
-    use_folder(ctx, out, wait)
-    compared = _train(planned, _evaluation(chosen, given_options(ctx)), device, at_once)
+    sweep.use_folder(ctx, out, wait)
+    compared = _train(planned, _evaluation(chosen, given_options(ctx)), sweep)
     if json:  # before anything is written, so that a full disk does not lose it
         console.print_json([one.as_dict() for one in compared.comparisons])
     else:
@@ -153,16 +159,15 @@ def _evaluation(task: Task[Any, Any], options: Mapping[str, str]) -> EvaluationS
     return EvaluationSpec(task.name, tuple(options.items()))
 
 
-def _train(
-    planned: Sequence[PlannedComparison], spec: EvaluationSpec | None, device: str, at_once: int
-) -> Compared:
+def _train(planned: Sequence[PlannedComparison], spec: EvaluationSpec | None, sweep: Sweep) -> Compared:
     """Train and evaluate what is missing, and gather the results of each stream."""
     from contig.experiments.evaluations import with_evaluations
 
     jobs = [job for one in planned for job in one.jobs]
-    shared = 1 if all(job.done for job in jobs) else at_once  # how earlier runs were trained is not known
-    failed = run_with_progress("runs", with_evaluations(jobs, [spec] if spec else []), device, at_once)
-    comparisons = [one.collect(failed, shared, spec) for one in planned]
+    known = not (sweep.only_done or all(job.done for job in jobs))  # how earlier runs were trained is not
+    failed = sweep.run("runs", with_evaluations(jobs, [spec] if spec else []))
+    sweep.end_part(failed)
+    comparisons = [one.collect(failed, sweep.at_once if known else 1, spec) for one in planned]
     return Compared(comparisons, failed)
 
 

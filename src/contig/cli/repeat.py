@@ -10,8 +10,7 @@ import typer
 from contig.cli import console
 from contig.cli.commands import Command
 from contig.cli.data import Json
-from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, Seeds, Wait, report_failures, run_with_progress, use_folder
+from contig.cli.jobs import AtOnce, Devices, OnlyDone, PartOption, Seeds, Sweep, Wait, report_failures
 
 app = typer.Typer()
 
@@ -21,6 +20,8 @@ app = typer.Typer()
     epilog=console.examples(
         ("contig repeat collegemsg pair/collegemsg", "three seeds"),
         ("contig repeat mine/*.json --at-once 9 --device cuda", "in parallel on a GPU"),
+        ("contig repeat mine/*.json --device cuda:0,cuda:1", "on two GPUs"),
+        ("contig repeat mine/*.json --part 2/3", "on host 2 of 3"),
         ("contig repeat mooc --evaluate recommend", "also rank"),
         ("contig repeat mooc --evaluate link:negatives=historical", "a task with options"),
     ),
@@ -43,8 +44,10 @@ def repeat(
     heuristics: Annotated[
         bool, typer.Option("--heuristics", help="Include heuristic baselines on the same data.")
     ] = False,
-    device: Device = "auto",
-    at_once: AtOnce = 1,
+    device: Devices = "auto",
+    at_once: AtOnce = None,
+    part: PartOption = None,
+    only_done: OnlyDone = False,
     wait: Wait = False,
     json: Json = False,
 ) -> None:
@@ -59,12 +62,14 @@ def repeat(
     from contig.experiments.recipes import heuristics_for, identified, read_recipes
     from contig.experiments.rows import collect
 
+    sweep = Sweep.of(device, at_once, part, only_done)
     specs = [EvaluationSpec.parse(text) for text in dict.fromkeys(evaluate or [])]
     given = [recipe for path in recipes for recipe in read_recipes(path)]
     chosen = identified([*given, *heuristics_for(given)] if heuristics else given)
     jobs = [job for recipe in chosen for job in plan([recipe], seeds, runs_in(out))]
-    use_folder(ctx, out, wait)
-    failures = run_with_progress("runs", with_evaluations(jobs, specs), device, at_once)
+    sweep.use_folder(ctx, out, wait)
+    failures = sweep.run("runs", with_evaluations(jobs, specs))
+    sweep.end_part(failures)
     rows = collect(jobs, failures)
     others = {str(spec): evaluated(rows, jobs, spec) for spec in specs}
     if json:

@@ -11,12 +11,22 @@ import typer
 from contig.cli import console
 from contig.cli.commands import Command
 from contig.cli.data import Json
-from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, Heuristics, Wait, report_failures, run_with_progress, use_folder
+from contig.cli.jobs import (
+    AtOnce,
+    Devices,
+    Heuristics,
+    OnlyDone,
+    PartOption,
+    Sweep,
+    Wait,
+    failure_lines,
+    report_failures,
+)
 from contig.errors import ConfigError
 from contig.wording import counted
 
 if TYPE_CHECKING:
+    from contig.experiments.jobs import Failure
     from contig.reproduction.plan import Plan
     from contig.reproduction.scales import Scale
     from contig.reproduction.tables.layout import Sheet
@@ -78,9 +88,6 @@ Configs = Annotated[
 AnyNumerics = Annotated[
     bool, typer.Option("--any-numerics", help="Also use runs made with another version of the numerics.")
 ]
-OnlyDone = Annotated[
-    bool, typer.Option("--only-done", help="Train and evaluate nothing; show the results so far.")
-]
 
 
 @app.command(
@@ -89,6 +96,8 @@ OnlyDone = Annotated[
         ("contig reproduce all --quick", "smoke test"),
         ("contig reproduce table2 --datasets mooc --models contig,tgn", "part of one table"),
         ("contig reproduce all --at-once 8 --device cuda", "on a GPU"),
+        ("contig reproduce all --device cuda:0,cuda:1", "on two GPUs"),
+        ("contig reproduce all --part 2/3", "on host 2 of 3"),
         ("contig reproduce all --only-done", "results so far"),
     ),
 )
@@ -102,8 +111,9 @@ def reproduce(
     quick: Quick = False,
     out: Out = None,
     configs: Configs = None,
-    device: Device = "auto",
-    at_once: AtOnce = 1,
+    device: Devices = "auto",
+    at_once: AtOnce = None,
+    part: PartOption = None,
     any_numerics: AnyNumerics = False,
     only_done: OnlyDone = False,
     wait: Wait = False,
@@ -125,6 +135,7 @@ def reproduce(
     from contig.reproduction.paper import published_models
     from contig.reproduction.scales import FULL, QUICK
 
+    sweep = Sweep.of(device, at_once, part, only_done)
     if configs is not None and not configs.is_dir():
         raise ConfigError(f"--configs {configs} is not a folder; omit it to use the recipes of the package.")
     scale = QUICK if quick else FULL
@@ -140,10 +151,12 @@ def reproduce(
         "every_dataset": datasets is not None,
     }
     names = available_datasets() if datasets is None else parse_names(datasets)
-    use_folder(ctx, folder, wait)
+    sweep.use_folder(ctx, folder, wait)
     plan = _plan(names, folder, scale, chosen)
     _print_notices(plan)
-    failures = [] if only_done else _run(plan, device, at_once)
+    failed = _run(plan, sweep)
+    sweep.end_part(failed)
+    failures = failure_lines(failed)
     sheets = _write(plan, names, failures)
     if json:
         console.print_json([record for sheet in sheets for record in sheet.records()])
@@ -179,19 +192,15 @@ def _print_notices(plan: Plan) -> None:
         )
 
 
-def _run(plan: Plan, device: str, at_once: int) -> list[str]:
-    """Train and evaluate what is missing; return the failures as lines of text."""
-    from contig.experiments.jobs import as_chains
-
+def _run(plan: Plan, sweep: Sweep) -> list[Failure[Any]]:
+    """Train and evaluate what is missing; return the failures."""
     try:
         # Timed runs come first, one at a time: side by side an epoch takes longer.
-        failed = run_with_progress("timed runs", as_chains(plan.timed), device, 1)
-        chains = [plan.chain(job) for job in plan.longest_first]
-        failed += run_with_progress("runs and evaluations", chains, device, at_once)
+        failed = sweep.run_timed("timed runs", [plan.chain(job) for job in plan.timed])
+        return failed + sweep.run("runs and evaluations", [plan.chain(job) for job in plan.longest_first])
     except KeyboardInterrupt:
         console.notice("to see the results so far, repeat the command with --only-done")
         raise
-    return [f"{f.job.name} failed: {f.reason} (full log: {f.job.log})" for f in failed]
 
 
 def _write(plan: Plan, names: Sequence[str], failures: Sequence[str]) -> list[Sheet]:

@@ -10,8 +10,7 @@ import typer
 from contig.cli import console, data
 from contig.cli.commands import Command
 from contig.cli.data import Json
-from contig.cli.folders import Device
-from contig.cli.jobs import AtOnce, Wait, report_failures, run_with_progress, use_folder
+from contig.cli.jobs import AtOnce, Devices, PartOption, Sweep, Wait, failure_lines, report_failures
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
 
@@ -54,6 +53,7 @@ Out = Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Where to wri
         ("contig tune mooc --grid lr=1e-4,3e-4 --grid dim=64,172", "all four"),
         ("contig tune mooc --grid lr=1e-5..1e-2 --trials 30", "a range"),
         ("contig tune mooc --grid lr=1e-4,1e-3 --at-once 4 --device cuda", "in parallel"),
+        ("contig tune mooc --grid lr=1e-4,1e-3 --part 1/2", "on host 1 of 2"),
         ("contig train --config runs/tune/best.json", "train the best"),
     ),
 )
@@ -67,8 +67,9 @@ def tune(
     epochs: Epochs = None,
     settings: Fixed = None,
     out: Out = Path("runs/tune"),
-    device: Device = "auto",
-    at_once: AtOnce = 1,
+    device: Devices = "auto",
+    at_once: AtOnce = None,
+    part: PartOption = None,
     wait: Wait = False,
     *,
     reading: ReadOptions,
@@ -81,20 +82,24 @@ def tune(
 
     After Ctrl-C, repeat the command to continue; with more --trials it goes on.
     """
-    from contig.experiments.tuning import Study, check_tunable, parse_grid, save
+    from contig.experiments.jobs import as_chains
+    from contig.experiments.tuning import Study, check_tunable, grid_jobs, parse_grid, save
     from contig.models import DEFAULT_MODEL
     from contig.options import parse_settings
 
-    parameters = parse_grid(grid)
+    sweep, parameters = Sweep.of(device, at_once, part), parse_grid(grid)
     fixed = parse_settings(settings or []) | ({} if epochs is None else {"epochs": str(epochs)})
     if doubled := [one.name for one in parameters if one.name in fixed]:
         raise ConfigError(f"{doubled[0]} is in --grid and fixed with --set; use one of them.")
     stream = data.read_stream(file, reading)
     recipe = _recipe(file, model or DEFAULT_MODEL, fixed, reading, stream)
     check_tunable(recipe, parameters)
-    use_folder(ctx, out, wait)
+    planned = [] if sweep.part.whole else grid_jobs(recipe, parameters, trials, out)
+    sweep.use_folder(ctx, out, wait)
+    if not sweep.part.whole:
+        sweep.end_part(sweep.run("trials", as_chains(planned)))
     study = Study(recipe, parameters, out)
-    failures = _search(study, trials, device, at_once)
+    failures = _search(study, trials, sweep)
     if not study.finished:
         report_failures(failures)
     save(study)
@@ -119,17 +124,17 @@ def _recipe(
     return Recipe(file, model, chosen, reading=reading, fingerprint=stream.fingerprint())
 
 
-def _search(study: Study, trials: int, device: str, at_once: int) -> list[str]:
+def _search(study: Study, trials: int, sweep: Sweep) -> list[str]:
     """Run trials until enough have finished; stop at the first failure."""
     from contig.experiments.jobs import as_chains
 
     every = study.size <= trials
     while (left := int(min(trials, study.size)) - study.finished) > 0:
-        jobs = study.ask(min(at_once, left), every=every)
-        failures = run_with_progress("trials", as_chains(list(jobs.values())), device, at_once)
+        jobs = study.ask(min(sweep.at_once, left), every=every)
+        failures = sweep.run("trials", as_chains(list(jobs.values())))
         without = study.tell(jobs)
         if failures:
-            return [f"{one.job.name} failed: {one.reason} (full log: {one.job.log})" for one in failures]
+            return failure_lines(failures)
         if without:
             return [
                 f"{one.name} has no {study.metric}: there are too few validation events" for one in without

@@ -118,6 +118,39 @@ def _value(text: str) -> Value:
     return text.strip()
 
 
+def grid_values(grid: Sequence[Parameter]) -> dict[str, tuple[Value, ...]] | None:
+    """Return every parameter's values; None if there is a range."""
+    found = {one.name: one.values for one in grid if isinstance(one, Choices)}
+    return found if len(found) == len(grid) else None
+
+
+def combinations(values: Mapping[str, Sequence[Value]]) -> Iterator[dict[str, Value]]:
+    """Yield every combination of the values, in a fixed order."""
+    for combination in itertools.product(*values.values()):
+        yield dict(zip(values, combination, strict=True))
+
+
+def grid_jobs(recipe: Recipe, grid: Sequence[Parameter], trials: int, out: Path) -> list[Job]:
+    """Return the jobs of a grid that is tried completely; a study in ``out`` uses their runs.
+
+    A search cannot be planned: what it tries depends on earlier results.
+    """
+    values = grid_values(grid)
+    if values is None:
+        raise ConfigError(
+            "--part cannot divide the search of a range; list its values, such as lr=1e-4,1e-3."
+        )
+    if (size := math.prod(map(len, values.values()))) > trials:
+        raise ConfigError(f"--part divides a grid that is tried completely; this one needs --trials {size}.")
+    return [trial_job(recipe, settings, out) for settings in combinations(values)]
+
+
+def trial_job(recipe: Recipe, settings: Mapping[str, Value], out: Path) -> Job:
+    """Return the job that trains a recipe with the settings of a trial."""
+    (job,) = plan([replace(recipe, settings={**recipe.settings, **settings})], 1, out / "runs")
+    return job
+
+
 class Study:
     """The trials of a recipe, kept in a folder."""
 
@@ -169,23 +202,15 @@ class Study:
             sampler=self._optuna.samplers.TPESampler(seed=SEED),
         )
 
-    def _finite(self) -> dict[str, list[Value]] | None:
-        """Return every parameter's values if all have a list of them."""
-        found = {one.name: list(one.values) for one in self.grid if isinstance(one, Choices)}
-        return found if len(found) == len(self.grid) else None
-
     def _untried(self) -> Iterator[dict[str, Value]]:
         """Yield the combinations of a grid that no finished trial has."""
-        values, tried = self._finite() or {}, [one.settings for one in self.trials()]
-        for combination in itertools.product(*values.values()):
-            settings = dict(zip(values, combination, strict=True))
-            if settings not in tried:
-                yield settings
+        tried = [one.settings for one in self.trials()]
+        return (settings for settings in combinations(grid_values(self.grid) or {}) if settings not in tried)
 
     @property
     def size(self) -> float:
         """The number of combinations, infinite if there is a range."""
-        values = self._finite()
+        values = grid_values(self.grid)
         return math.inf if values is None else math.prod(map(len, values.values()))
 
     @property
@@ -215,9 +240,7 @@ class Study:
         return found
 
     def _job(self, settings: Mapping[str, Value]) -> Job:
-        recipe = replace(self.recipe, settings={**self.recipe.settings, **settings})
-        (job,) = plan([recipe], 1, self.out / "runs")
-        return job
+        return trial_job(self.recipe, settings, self.out)
 
     def tell(self, jobs: Mapping[int, Job]) -> list[Job]:
         """Record the results of jobs that have run, and return those without a validation metric."""

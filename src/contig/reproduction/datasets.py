@@ -14,6 +14,7 @@ from contig.data.read_options import ReadOptions
 from contig.data.synthetic import synthetic
 from contig.errors import ConfigError
 from contig.files import replacing
+from contig.locks import locked
 from contig.reproduction.paper import published_datasets, published_size
 from contig.wording import counted
 
@@ -113,7 +114,9 @@ def _saved(name: str, stream: EventStream, path: Path) -> StudyDataset:
 def _write(stream: EventStream, path: Path) -> None:
     content = BytesIO()
     pq.write_table(stream.to_arrow(), content)
-    # An unchanged file is left alone: a new modification time would make it look newer than its runs.
-    if not path.exists() or path.read_bytes() != content.getvalue():
-        with replacing(path) as part:
-            part.write_bytes(content.getvalue())
+    # An unchanged file is left alone: a new modification time would make it look newer than its runs. Parts
+    # of a sweep may start together, and only one of them writes it.
+    with locked(path.parent, wait=True):
+        if not path.exists() or path.read_bytes() != content.getvalue():
+            with replacing(path) as part:
+                part.write_bytes(content.getvalue())

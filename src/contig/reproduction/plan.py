@@ -46,16 +46,17 @@ class Plan:
 
     @property
     def longest_first(self) -> list[Job]:
-        """The trainings by the events they see at most, so that no long one is left for the end.
+        """The runs that are not timed, by the events they see at most: no long one is left for the end.
 
         Among equally long ones the first seed of every recipe comes first: it compiles what the others use.
         """
+        timed = {job.folder for job in self.timed}
         events = {dataset.data: len(dataset.stream) for dataset in self.study.datasets}
 
         def order(job: Job) -> tuple[int, int]:
             return -events[job.recipe.data] * job.recipe.config(job.seed).train.epochs, job.seed
 
-        return sorted(self.trainings, key=order)
+        return sorted((job for job in self.trainings if job.folder not in timed), key=order)
 
     def chain(self, job: Job) -> list[Work]:
         """Return a run and the evaluations to do once it is trained."""
