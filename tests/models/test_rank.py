@@ -107,14 +107,14 @@ def test_ranking_a_star_takes_work_in_proportion_to_its_leaves(
     monkeypatch.setattr(model, "embed", lambda *x: computed.append(len(x[2])) or embed(*x))
     monkeypatch.setattr(model, "link", lambda *x, **y: computed.append(x[3].numel()) or link(*x, **y))
     if name == "contig-pair":
-        together = model.evidence.together
+        pair_vectors = model.evidence.pair_vectors
 
         def counted(*x: Any) -> Tensor:
-            found: Tensor = together(*x)
+            found: Tensor = pair_vectors(*x)
             computed.append(found.shape[:2].numel())
             return found
 
-        monkeypatch.setattr(model.evidence, "together", counted)
+        monkeypatch.setattr(model.evidence, "pair_vectors", counted)
     hub, candidates = torch.zeros(20, dtype=torch.int64), torch.arange(1, leaves + 1)
     time = torch.tensor(leaves // 2)
     with torch.no_grad():
