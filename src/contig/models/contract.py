@@ -171,6 +171,8 @@ class Model(nn.Module, ABC):
         if times.ndim == 0 and dst.ndim == 1:
             src, row = _distinct(src)
             logits = self.rank_shared(state, history, src, dst, times, as_of)
+            if len(logits) == 1:
+                return logits.expand(1 if row is None else len(row), -1)  # without a copy
             return logits if row is None else logits[row]
         return self.link_in_parts(state, history, src, dst, times, as_of, self.pairs_at_once(src.device))
 

@@ -15,6 +15,7 @@ from contig.data.negatives import Negatives
 from contig.data.splits import Split
 from contig.errors import ConfigError, unknown
 from contig.history import History
+from contig.kernels.rank_counts import rank_counts
 from contig.models.contract import EventBatch, Model
 from contig.models.state import NodeState
 from contig.streaming.walker import Progress, Walker, no_progress
@@ -107,20 +108,9 @@ def ranks(logits: Tensor, true: Tensor, negative: Tensor, resolution: float = 0.
     """
     own = logits.gather(1, true.unsqueeze(1))
     slack = resolution * own.abs().clamp(min=1)
-    above = _count(logits > own + slack, negative)
-    tied = _count(logits >= own - slack, negative) - above
-    infinite = _count(~(logits.abs() < torch.inf), negative)  # or NaN
-    finite = own.squeeze(1).isfinite() & (infinite == 0)
-    return torch.where(finite, 1 + above + tied / 2, torch.nan)
-
-
-def _count(columns: Tensor, negative: Tensor) -> Tensor:
-    """Count the columns of each row that are marked twice."""
-    both = columns & negative
-    if both.is_cuda:
-        return both.sum(dim=1)
-    # torch converts every flag to an integer first, which takes ten times as long.
-    return torch.from_numpy(np.count_nonzero(both.numpy(), axis=1))
+    counts = rank_counts(logits, (own - slack).squeeze(1), (own + slack).squeeze(1), negative)
+    finite = own.squeeze(1).isfinite() & (counts.infinite == 0)
+    return torch.where(finite, 1 + counts.above + counts.tied / 2, torch.nan)
 
 
 def best_first(scores: Tensor, resolution: float = 0.0) -> Tensor:
