@@ -38,8 +38,9 @@ class Division:
 
     def __init__(self, model: MemoryModel, state: NodeState, history: History, here: Ranks) -> None:
         self._state = state
-        self._requested = RequestedRows(state, here, partial(model.computed_with, state, history))
-        self._common = CommonRows(state, here, partial(model.computed_with, state, history))
+        groups = partial(model.computed_with, state, history)
+        self._requested = None if model.cheap_rows else RequestedRows(state, here, groups)
+        self._common = CommonRows(state, here, groups)
 
     @classmethod
     def of(cls, model: Model, state: NodeState, history: History, here: Ranks) -> Division | None:

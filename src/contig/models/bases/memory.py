@@ -39,6 +39,7 @@ class MemoryModel(EventModel):
     """
 
     rows_apart: bool = False  # whether ``updated`` computes each node independently of the others in a call
+    cheap_rows: bool = False  # whether ranks read faster if each computes all nodes that it needs by itself
 
     def blank(self) -> Mapping[str, Tensor]:
         return {"h": torch.zeros(self.dim), "last": torch.tensor(-1)}
