@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+from contig.data.events import EventStream
+from contig.models import EventBatch
 from contig.ranks import ranks, restarted
 from contig.runs.config import RunConfig
 from contig.streaming.sharded import checked_layout
+from contig.testing.causality import permute
 from contig.training.fit import Interrupted, fit
 from contig.training.preparation import prepare
 from contig.training.session import Session
@@ -92,9 +96,38 @@ def nodes_updated(model: str, steps: int) -> list[list[int]]:
     return calls
 
 
-def new_session(model: str, **more: Any) -> Session:
-    """Start a training with the layout that the environment names."""
+def losses_of_two_futures(model: str, first: int, steps: int) -> tuple[list[float], list[float]]:
+    """Return this rank's own losses of some steps on a stream, and with other events from ``first`` on."""
     stream = tiny_stream()
+    altered = permute(stream, first, np.random.default_rng(5))
+    with double_precision():
+        one, other = (new_session(model, each, holdout="none") for each in (stream, altered))
+        other.model.load_state_dict(one.model.state_dict())  # its unit of time, too
+        for session in (one, other):
+            session.begin_epoch()
+            session.draw_negatives()
+        other._negative.copy_(one._negative)  # how they are drawn may depend on all events
+        return own_losses(one, steps), own_losses(other, steps)
+
+
+def own_losses(session: Session, steps: int) -> list[float]:
+    """Take some steps, and return the losses of this rank's parts of the batches."""
+    losses: list[float] = []
+
+    def recorded(batch: EventBatch) -> torch.Tensor:
+        loss = session.loss(batch)
+        losses.append(float(loss.detach()))
+        return loss
+
+    session.walker._read = recorded
+    for _ in range(steps):
+        session.train_step()
+    return losses
+
+
+def new_session(model: str, stream: EventStream | None = None, **more: Any) -> Session:
+    """Start a training with the layout that the environment names."""
+    stream = tiny_stream() if stream is None else stream
     config = RunConfig.of(model, {**settings_of(model), **more}).for_stream(stream)
     layout = checked_layout(os.environ.get("STATE", "replicated"))
     return Session(prepare(stream, config, torch.device("cpu")), config, layout)

@@ -190,6 +190,26 @@ def test_several_ranks_compute_each_node_once(state: str, tmp_path: Path) -> Non
 
 
 @forks
+def test_what_ranks_exchange_does_not_tell_the_future(tmp_path: Path) -> None:
+    """Change the events from position 150 on, and compare the losses of the parts that are earlier.
+
+    Batches have 31 events. The fifth begins at 124, and its second half, which rank 1 reads, at 139.
+    """
+
+    def use() -> None:
+        for model in ("contig", "tgn", "jodie"):
+            found = rank_worker.losses_of_two_futures(model, 150, 7)
+            torch.save(found, tmp_path / f"{model}-{ranks().rank}.pt")
+
+    forked(2, use)
+    for model in ("contig", "tgn", "jodie"):
+        for rank, earlier in ((0, 5), (1, 4)):
+            ours, theirs = torch.load(tmp_path / f"{model}-{rank}.pt", weights_only=True)
+            assert theirs[:earlier] == pytest.approx(ours[:earlier], abs=1e-12, rel=0)
+            assert abs(theirs[earlier] - ours[earlier]) > 1e-6
+
+
+@forks
 def test_a_stop_of_one_rank_stops_all_of_them_at_the_same_step(tmp_path: Path) -> None:
     trained_by_ranks(2, tmp_path, "jodie", INTERRUPT_AT_STEP="4")
     steps = [len(load(tmp_path, "jodie", rank)["losses"]) for rank in range(2)]
