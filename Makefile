@@ -18,7 +18,7 @@ NUMERIC_TESTS := $(addprefix tests/,kernels layers models streaming tasks runs t
 # the environment says otherwise: compiling all of them takes every worker six seconds.
 RUN_TESTS = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help setup test test-wheel docs test-portable test-portable-fast test-lowest torture fuzz browser demo check format bench clean
+.PHONY: help setup test test-torchrun test-wheel docs test-portable test-portable-fast test-lowest torture fuzz browser demo check format bench clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -56,6 +56,9 @@ test-portable-fast: setup  ## the same for the numeric tests under two settings
 
 test-lowest: setup  ## run the commands with the lowest versions that pyproject.toml allows
 	PYTHONPATH=tests $(BIN)/python -m support.lowest
+
+test-torchrun: setup  ## train by torchrun in two and three processes, and compare with one
+	PYTHONPATH=tests $(BIN)/python -m support.torchrun
 
 test-wheel: setup  ## build the wheel and try it without the extras
 	PYTHONPATH=tests $(BIN)/python -m support.wheel

@@ -16,6 +16,7 @@ from contig.runs.run import Run
 
 MODELS = ("contig", "contig-pair", "tgn", "jodie", "dyrep")
 LAYOUTS = ("replicated", "sharded")
+UNSUPPORTED = {("dyrep", "sharded")}  # refused with a message
 DATA = "synthetic:1500"
 SETTINGS = ("dim=16", "time_dim=8", "neighbors=4", "batch_size=100", "lr=0.001")
 WITHOUT_DROPOUT = {"contig": 1, "contig-pair": 2, "tgn": 1}  # of these options; ranks draw other masks
@@ -76,10 +77,11 @@ def main() -> None:
         for model in MODELS:
             expected = train(model, Path(folder) / model, 1)
             for layout in LAYOUTS:
-                found = train(model, Path(folder) / f"{model}-{layout}", 2, layout)
-                check(found, expected, f"{model}, {layout}")
+                if (model, layout) not in UNSUPPORTED:
+                    found = train(model, Path(folder) / f"{model}-{layout}", 2, layout)
+                    check(found, expected, f"{model}, {layout}")
         for name, ranks in (("tgn", 1), ("tgn-sharded", 3)):
-            contig(ranks, "resume", str(Path(folder) / name), "--epochs", "2")
+            contig(ranks, "resume", str(Path(folder) / name), "--epochs", "2", "--device", "cpu")
         one, three = (Run.open(Path(folder) / name, "cpu").metrics for name in ("tgn", "tgn-sharded"))
         check(three.transductive.ap, one.transductive.ap, "tgn, resumed by three ranks")
     print(f"{time.perf_counter() - begun:.0f} s")
