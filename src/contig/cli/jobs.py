@@ -74,7 +74,8 @@ class Sweep(NamedTuple):
         chosen = Part() if part is None else Part.parse(part)
         if only_done and not chosen.whole:
             raise ConfigError(f"--only-done shows the results of all parts; leave out --part {part}.")
-        parse_devices(device)
+        if not only_done:  # results of a GPU are also shown where there is none
+            parse_devices(device)
         return cls(device, at_once or device.count(",") + 1, chosen, only_done)
 
     def use_folder(self, ctx: typer.Context, folder: Path, wait: bool) -> None:
