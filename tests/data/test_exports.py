@@ -12,7 +12,7 @@ from support.event_files import assert_same, duckdb
 
 from contig.data.events import EventStream
 from contig.data.exports import with_dates
-from contig.data.readers import read_events
+from contig.data.readers import read_events, read_pairs
 from contig.errors import DataError
 
 NUMBERS = np.array([[0.1, -3e30], [1e-30, 2.0], [7.0, 0.3]], dtype=np.float32)
@@ -108,3 +108,22 @@ def test_times_outside_the_calendar_stay_numbers(
     is_date = isinstance(expected[0], str)
     assert pa.types.is_timestamp(dates.type) is is_date
     assert is_date or dates.to_pylist() == times
+
+
+def test_unknown_labels_are_missing_in_tables() -> None:
+    stream = STREAMS["labels"]
+    assert stream.to_arrow()["label"].to_pylist() == [0, None, 2**40]
+    again = read_pairs(stream.to_arrow(), with_labels=True)
+    assert again.columns.label.tolist() == stream.label.tolist()
+    unknown = EventStream.from_arrays([5, 6], [6, 7], [1, 2], label=[-1, -1])
+    assert read_pairs(unknown.to_arrow(), with_labels=True).columns.label is None
+
+
+def test_temporal_data_marks_unknown_labels(caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("torch_geometric")
+    data = STREAMS["labels"].to_temporal_data()
+    assert data.y_known.tolist() == [True, False, True]
+    assert read_events(data).label.tolist() == STREAMS["labels"].label.tolist()
+    assert "ignored" not in caplog.text
+    complete = EventStream.from_arrays([5, 6], [6, 7], [1, 2], label=[1, 0])
+    assert "y_known" not in complete.to_temporal_data()

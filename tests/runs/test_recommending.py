@@ -159,11 +159,23 @@ def test_a_heuristic_recommends_by_its_score(tmp_path: Path) -> None:
         run.embed()
 
 
+def test_an_empty_list_of_a_heuristic_has_the_scores_of_a_heuristic(tmp_path: Path) -> None:
+    table = {"user": ["a", "b"] * 20, "item": ["x", "x", "y", "y"] * 10, "t": list(range(40))}
+    run = fit(table, "popularity", out=tmp_path / "run", show=False)
+    (found,) = run.recommend(["a"], exclude_seen=True)
+    assert (list(found), found.cold_start, found.score_kind) == ([], False, "heuristic")
+
+
 def test_the_mean_overlap_counts_every_two_lists() -> None:
     nodes = [[4, 1, 7], [7, 4], [], [9, 1, 4]]
     lists = [
         RecommendationList(
-            [Recommendation(node, 0.5, None) for node in one], node=0, at=3, last_event=2, cold_start=False
+            [Recommendation(node, 0.5, None) for node in one],
+            node=0,
+            at=3,
+            last_event=2,
+            cold_start=False,
+            learns=False,
         )
         for one in nodes
     ]

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from contig.data.clock import TICKS, Clock, TimeSpan
 from contig.data.columns import Array
 from contig.data.feature_columns import RawFeatures, arrow_columns
+from contig.data.validation import UNKNOWN_LABEL
 from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -38,12 +39,17 @@ def event_table(stream: EventStream, *, wide: bool = False, dates: bool = False)
     }
     columns["t"] = timestamps(stream.t, stream) if dates else pa.array(stream.t)
     if stream.label is not None:
-        columns["label"] = pa.array(stream.label)
+        columns["label"] = label_column(stream.label)
     if stream.edge_features is not None and stream.edge_columns:
         columns |= arrow_columns(RawFeatures(stream.edge_features, stream.edge_columns))
     elif stream.edge_features is not None:
         columns |= vector_columns(stream.edge_features, "features", "f", wide=wide)
     return pa.table(columns)
+
+
+def label_column(label: NDArray[np.int64]) -> pa.Array:
+    """Return labels with nulls for those that are not known."""
+    return pa.array(label, mask=label == UNKNOWN_LABEL)
 
 
 def vector_columns(
@@ -120,10 +126,16 @@ def as_polars(table: pa.Table) -> Any:
 
 
 def temporal_data(stream: EventStream) -> Any:
-    """Return a ``TemporalData`` of PyTorch Geometric, with nodes numbered as in the stream."""
+    """Return a ``TemporalData`` of PyTorch Geometric, with nodes numbered as in the stream.
+
+    Tensors have no missing values: where a label is not known, ``y`` is -1 and ``y_known``, which is there if
+    there are such labels, is False.
+    """
     torch, data = import_module("torch"), _require("torch_geometric.data", "contig[baselines]")
     columns: dict[str, Array | None] = {"src": stream.src, "dst": stream.dst, "t": stream.t}
     columns |= {"msg": stream.edge_features, "y": stream.label}
+    if stream.label is not None and (stream.label == UNKNOWN_LABEL).any():
+        columns["y_known"] = stream.label != UNKNOWN_LABEL
     tensors = {name: torch.from_numpy(c.copy()) for name, c in columns.items() if c is not None}
     return data.TemporalData(**tensors)
 

@@ -23,11 +23,17 @@ def is_number(text: str) -> bool:
 
 def parsed_numbers(column: Column, problem: str) -> pa.ChunkedArray:
     """Return the values as numbers or booleans; text is parsed."""
-    values = column.plain()
+    values = check_number_type(column)
     if is_text(values.type):
         return column.cast(pc.utf8_trim_whitespace(values), pa.float64(), problem)
-    types = pa.types
-    if not (types.is_integer(values.type) or types.is_floating(values.type) or types.is_boolean(values.type)):
+    return values
+
+
+def check_number_type(column: Column) -> pa.ChunkedArray:
+    """Return the plain values; reject a type that holds neither numbers nor booleans nor text."""
+    values, types = column.plain(), pa.types
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, is_text)
+    if not any(is_kind(values.type) for is_kind in kinds):
         raise column.type_error("labels and features must be numbers.")
     return values
 

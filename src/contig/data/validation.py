@@ -28,7 +28,7 @@ from contig.data.columns import (
 from contig.data.date_formats import parsed_dates
 from contig.data.feature_columns import FeatureColumn, Kind, raw_features
 from contig.data.ids import TextIds
-from contig.data.numbers import EXACT, parsed_numbers, whole_numbers
+from contig.data.numbers import EXACT, check_number_type, parsed_numbers, whole_numbers
 from contig.data.time_columns import holds_dates, validate_times
 from contig.errors import DataError
 
@@ -167,18 +167,26 @@ def _text_ids(column: Column) -> TextIds:
 def validate_labels(column: Column) -> Ints:
     """Validate labels: whole numbers of any type, also written as text, or yes and no.
 
-    Missing ones, which are not known yet, become ``UNKNOWN_LABEL``.
+    Those that are not known yet (missing, empty text or -1) become ``UNKNOWN_LABEL``.
     """
-    values = column.plain()
-    missing = pc.is_null(values, nan_is_null=True).to_numpy()
+    missing = _missing_labels(column)
     if missing.all():
         return np.full(len(missing), UNKNOWN_LABEL)
-    filled = (
-        pc.if_else(pa.array(missing), pa.scalar(0).cast(values.type), values) if missing.any() else values
-    )
-    whole = replace(column, values=filled)
+    values = check_number_type(column)
+    if missing.any():
+        values = pc.if_else(pa.array(missing), pa.scalar(0).cast(values.type), values)
+    whole = replace(column, values=values)
     labels = whole_numbers(whole, parsed_numbers(_without_words(whole), BAD_LABEL), BAD_LABEL)
     return np.where(missing, UNKNOWN_LABEL, labels) if missing.any() else labels
+
+
+def _missing_labels(column: Column) -> NDArray[np.bool_]:
+    values = column.plain()
+    missing = pc.is_null(values, nan_is_null=True)
+    if is_text(values.type):
+        missing = pc.or_kleene(missing, pc.equal(pc.utf8_trim_whitespace(values), ""))
+    flags: NDArray[np.bool_] = missing.to_numpy()
+    return flags
 
 
 def _without_words(column: Column) -> Column:
@@ -194,12 +202,11 @@ def _without_words(column: Column) -> Column:
 
 
 def validate_new_labels(column: Column) -> Ints | None:
-    """Validate the labels of new events: none may be negative; None if all are missing."""
-    missing = pc.is_null(column.plain(), nan_is_null=True).to_numpy()
-    if missing.all():
-        return None
+    """Validate the labels of new events, which are not negative; None if no label is known."""
     labels = validate_labels(column)
-    negative = (labels < 0) & ~missing
+    if (labels == UNKNOWN_LABEL).all():
+        return None
+    negative = labels < UNKNOWN_LABEL
     if negative.any():
         row = first_true(negative)
         raise column.error(row, "is negative; labels are class numbers such as 0 and 1.", int(labels[row]))

@@ -90,7 +90,12 @@ class Queries:
             else:
                 found = self._popular(candidates, k, side, view.at)
             return RecommendationList(
-                found, node=id, at=view.at.item(), last_event=self._last_event(view), cold_start=not warm
+                found,
+                node=id,
+                at=view.at.item(),
+                last_event=self._last_event(view),
+                cold_start=not warm,
+                learns=self.graph.model.learns,
             )
 
     def trajectory(

@@ -45,7 +45,8 @@ class RecommendationList(list[Recommendation]):
 
     ``node`` is the user's id, ``at`` the time they are for and ``last_event`` that of the last event they
     know, None if there is none. ``cold_start`` marks a node without events before that time: its list holds
-    the candidates with the most events, scored by their number.
+    the candidates with the most events, scored by their number. ``score_kind`` says what scores are: logits
+    of a learned model, scores of a heuristic, or numbers of events.
     """
 
     def __init__(
@@ -56,16 +57,12 @@ class RecommendationList(list[Recommendation]):
         at: float,
         last_event: float | None,
         cold_start: bool,
+        learns: bool,
     ) -> None:
         super().__init__(found)
         self.node, self.at, self.last_event, self.cold_start = node, at, last_event, cold_start
-
-    @property
-    def score_kind(self) -> ScoreKind:
-        """What scores are: logits of a learned model, scores of a heuristic, or numbers of events."""
-        if self.cold_start:
-            return "events"
-        return "heuristic" if self and self[0].probability is None else "logit"
+        warm: ScoreKind = "logit" if learns else "heuristic"
+        self.score_kind: ScoreKind = "events" if cold_start else warm
 
 
 def mean_overlap(lists: Sequence[RecommendationList]) -> float:
@@ -266,11 +263,13 @@ class Classification:
         """Return the columns as an Arrow table."""
         import pyarrow as pa
 
+        from contig.data.exports import label_column
+
         columns: dict[str, Array | None] = {"src": self.src, "dst": self.dst, "t": self.t}
         columns |= {"probability": self.probability, "baseline": self.baseline}
         columns |= {"label": self.label, "part": self.part}
         arrays = {name: pa.array(column) for name, column in columns.items() if column is not None}
         if self.label is not None:
-            arrays["label"] = pa.array(self.label, mask=self.label < 0)  # those that are not known
+            arrays["label"] = label_column(self.label)
         last = pa.array(self.last_event.data, mask=np.ma.getmaskarray(self.last_event))
         return pa.table({**arrays, "last_event": last})

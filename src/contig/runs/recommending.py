@@ -50,6 +50,7 @@ class Recommender:
                 at=self.time.item(),
                 last_event=self.past.t[-1].item() if len(self.past) else None,
                 cold_start=not warm,
+                learns=self.model.learns,
             )
             for name, row, warm in zip(names, rows, known, strict=True)
         ]

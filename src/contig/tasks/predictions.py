@@ -43,10 +43,12 @@ def prediction_table(stream: EventStream, split: Split, predictions: Columns) ->
     """
     import pyarrow as pa
 
+    from contig.data.exports import label_column
+
     test, names = split.test, stream.ids.labels
     src, dst = stream.src[test], stream.dst[test]
-    columns: Columns = {"src": names[src], "dst": names[dst], "t": stream.t[test]}
+    columns: dict[str, Any] = {"src": names[src], "dst": names[dst], "t": stream.t[test]}
     if stream.label is not None:
-        columns["label"] = stream.label[test]
+        columns["label"] = label_column(stream.label[test])
     columns["new_node"] = split.new_nodes[src] | split.new_nodes[dst]
     return pa.table({name: pa.array(column) for name, column in {**columns, **predictions}.items()})

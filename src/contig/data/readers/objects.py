@@ -79,6 +79,7 @@ def _opened(table: pa.Table, origin: str) -> OpenedTable:
 def _open_temporal_data(data: Any) -> OpenedTable:
     """Open a ``TemporalData``: its ``msg`` holds the features and its ``y`` the labels."""
     columns = {name: value.detach().cpu().numpy() for name, value in data.to_dict().items()}
+    columns.pop("y_known", None)  # y says the same
     order = [name for name in ("src", "dst", "t", "msg", "y") if name in columns]
     rest = [name for name in columns if name not in order and len(columns[name]) == len(columns["src"])]
     opened = _open_mapping({name: columns[name] for name in (*order, *rest)})
