@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from support.trained import tiny_stream
 from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError
 from contig.runs.arrivals import Arrivals, NewEvents
-from contig.runs.repeated_events import known_events
+from contig.runs.repeated_events import known_positions
 from contig.runs.run import Run
 from contig.training.fit import fit
 
@@ -91,6 +92,43 @@ def test_skipping_known_events_adds_exactly_the_others(
     assert run.observe(rows_of(whole, np.arange(390, 400)), repeated="skip") == 10
 
 
+def with_labels(stream: EventStream, rows: np.ndarray, known: np.ndarray) -> EventStream:
+    """Some events with the labels of those at ``known`` alone."""
+    label = np.where(np.isin(np.arange(len(stream)), known), stream.label, -1)
+    return rows_of(replace(stream, label=label), rows)
+
+
+def test_labels_that_became_known_later_are_taken_over(
+    whole: EventStream, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of training events and of observed ones; known labels stay, and nothing changes on a failure."""
+    first, early = np.arange(TRAINED), np.arange(0, KNOWN, 2)
+    settings = {"out": tmp_path / "run", "show": False}
+    run = fit(with_labels(whole, first, early), "popularity", **settings)
+    run.observe(with_labels(whole, np.arange(TRAINED, KNOWN), early))
+    week = shuffled(np.arange(250, KNOWN + 5))
+    later = with_labels(whole, week, np.arange(0, 320))
+    expected = np.where(np.isin(np.arange(KNOWN), early), whole.label[:KNOWN], -1)
+    columns = later.to_arrow().to_pydict()
+    missed = {"src": 1, "dst": 30, "t": 7, "label": 0, "features": [0.5, 0.25]}
+    with pytest.raises(DataError, match="is before the last event"):
+        run.observe({name: [*column, missed[name]] for name, column in columns.items()}, repeated="skip")
+    np.testing.assert_array_equal(run.labeled_stream.label, expected)
+    wrong = rows_of(whole, np.arange(310, 320))
+    wrong = replace(wrong, label=1 - wrong.label)
+    with caplog.at_level(logging.INFO, "contig"):
+        assert run.observe(rows_of(whole, np.arange(250, 290)), repeated="skip") == 0
+        assert run.observe(later, repeated="skip") == 5
+        assert run.observe(wrong, repeated="skip") == 0
+    assert "Skipped 40 events that the run already knows; 20 missing labels" in caplog.text
+    assert "Skipped 90 events that the run already knows; 15 missing labels" in caplog.text
+    assert "10 known events came with another label than before; the first label was kept." in caplog.text
+    expected[250:320] = whole.label[250:320]
+    for one in (run, Run.open(run.path)):
+        np.testing.assert_array_equal(one.labeled_stream.label[:KNOWN], expected)
+        np.testing.assert_array_equal(one.trained_stream.label, expected[:TRAINED])
+
+
 def test_late_events_remain_late_when_known_ones_are_skipped(run: Run, whole: EventStream) -> None:
     columns = rows_of(whole, np.arange(330, 350)).to_arrow().to_pydict()
     missed = {"src": 1, "dst": 30, "t": 7, "label": 0, "features": [0.5, 0.25]}
@@ -136,24 +174,24 @@ def test_some_events_at_the_last_known_time_may_have_happened_again(
         run.observe(last)
     piece = rows_of(whole, np.r_[KNOWN - 1, np.arange(KNOWN, KNOWN + 6)])
     assert run.observe(piece) == 7
-    assert "1 of 7 events is the same as known events" in caplog.text
+    assert "1 of 7 events is the same as a known one, at" in caplog.text
     assert "--repeated skip" in caplog.text
 
 
 def test_known_events_are_found_by_multiplicity() -> None:
-    """Of equal events, as many are known as the run knows; compared with crossing them out one by one."""
+    """Of equal events, as many are known as the run knows; compared with crossing them off one by one."""
     rng = np.random.default_rng(3)
     for late in (False, True):
         old = random_events(rng, 70, late=late)
         new = random_events(rng, 50, late=late, first=4)
-        left = [(*map(int, old[i][:2]), old[i][2], old[i][3]) for i in range(len(old))]
+        left: list[tuple[int, int, int, float] | None] = [*old]
         expected = []
         for event in new:
-            expected.append(event in left)
+            expected.append(left.index(event) if event in left else -1)
             if event in left:
-                left.remove(event)
-        assert 5 < sum(expected) < 45
-        assert known_events(arrivals(old, late=late), numbered(new)).tolist() == expected
+                left[left.index(event)] = None
+        assert 5 < expected.count(-1) < 45
+        assert known_positions(arrivals(old, late=late), numbered(new)).tolist() == expected
 
 
 def random_events(

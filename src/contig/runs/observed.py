@@ -22,7 +22,7 @@ from contig.history import History
 from contig.history.columns import EventColumns as HistoryColumns
 from contig.history.columns import as_tensor
 from contig.runs.arrivals import Arrivals, NewEvents, new_rows
-from contig.runs.repeated_events import Overlap, Policy, known_events
+from contig.runs.repeated_events import Overlap, Policy, known_positions
 
 log = logging.getLogger("contig")
 
@@ -57,7 +57,7 @@ class GrowingStream:
         new, order = self._numbered(events, place)
         known = np.zeros(len(order), dtype=bool)
         if repeated == "reject":
-            known[order] = known_events(self.arrivals, new)
+            known[order] = known_positions(self.arrivals, new) >= 0
         t = np.empty_like(new.t)
         t[order] = new.t
         overlap = Overlap(TimeSpan.of(self.arrivals.stream.t), t, known, place, late)
@@ -67,11 +67,11 @@ class GrowingStream:
             log.warning("The new events were not in time order; sorted by time.")
         return new
 
-    def known(self, events: EventColumns, place: Place) -> NDArray[np.bool_]:
-        """Return which rows are events that are known already (see ``known_events``)."""
+    def known(self, events: EventColumns, place: Place) -> Ints:
+        """Return the position of the known event that each row repeats, or -1 (see ``known_positions``)."""
         new, order = self._numbered(events, place)
-        known = np.empty(len(order), dtype=bool)
-        known[order] = known_events(self.arrivals, new)
+        known = np.empty(len(order), dtype=np.int64)
+        known[order] = known_positions(self.arrivals, new)
         return known
 
     def _numbered(self, events: EventColumns, place: Place) -> tuple[NewEvents, Ints]:

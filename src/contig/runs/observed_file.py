@@ -59,6 +59,9 @@ def _problems(saved: dict[str, Any], trained: EventStream) -> Iterator[str]:
     known = saved.get("event_labels")
     if known is not None and not _is_label_column(known, len(columns["t"])):
         yield "event_labels is not a column of labels"
+    later = saved.get("training_labels")
+    if later is not None and not _are_training_labels(later, trained):
+        yield "training_labels are not labels of training events"
     if (late := saved.get("late")) is not None and not _is_flag_column(late, len(columns["t"])):
         yield "late is not a column of flags"
         return
@@ -83,6 +86,17 @@ def _columns(events: dict[str, Any], trained: EventStream) -> dict[str, Array] |
 
 def _is_label_column(found: Any, events: int) -> bool:
     return isinstance(found, Tensor) and found.dtype == torch.int64 and found.shape == (events,)
+
+
+def _are_training_labels(found: Any, trained: EventStream) -> bool:
+    if trained.label is None or not isinstance(found, dict) or found.keys() != {"rows", "labels"}:
+        return False
+    rows, labels = found["rows"], found["labels"]
+    if not isinstance(rows, Tensor) or rows.ndim != 1:
+        return False
+    if not (_is_label_column(rows, len(rows)) and _is_label_column(labels, len(rows))):
+        return False
+    return bool(((rows >= 0) & (rows < len(trained))).all())
 
 
 def _is_flag_column(found: Any, events: int) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,36 +29,90 @@ ACCEPT = "repeated='accept' (--repeated accept)"
 ACCEPT_LATE = "late='accept' (--late accept)"
 
 
-def known_events(arrivals: Arrivals, new: NewEvents) -> Flags:
-    """Return which new events are the same as known ones: equal nodes, time and features.
+def known_positions(arrivals: Arrivals, new: NewEvents) -> Ints:
+    """Return the position of the known event that each new one repeats, -1 for one that is not known.
 
-    A known event accounts for one new event: if a run knows an event once and gets it three times, two of
-    these are new.
+    Events are the same if they have equal nodes, times and features. A known event accounts for one new
+    event: if a run knows an event once and gets it three times, two of these are new.
     """
-    known = np.zeros(len(new.t), dtype=bool)
-    rows = np.flatnonzero(new.t <= arrivals.stream.t[-1])
-    if not len(rows):
-        return known
-    stream, candidates = arrivals.stream, _events_at(arrivals, new.t[rows])
-    left = Counter(_keys(stream.src, stream.dst, arrivals.times, stream.edge_features, candidates))
-    for row, key in zip(rows.tolist(), _keys(new.src, new.dst, new.t, new.features, rows), strict=True):
-        if left[key]:
-            left[key] -= 1
-            known[row] = True
-    return known
+    found = np.full(len(new.t), -1)
+    stream, rows = arrivals.stream, np.flatnonzero(new.t <= arrivals.stream.t[-1])
+    ends = [(stream.src, new.src), (stream.dst, new.dst), (arrivals.times, new.t)]
+    common = _common(ends, _events_at(arrivals, new.t[rows]), rows)
+    if stream.edge_features is not None and new.features is not None:
+        common = _common([*ends, (stream.edge_features, new.features)], common.positions, common.rows)
+    at, matched = _paired(common.known, common.given)
+    found[common.rows[matched]] = common.positions[at]
+    return found
+
+
+class _Common(NamedTuple):
+    """Events that are among the known and the new ones, and a number for each that equal events share."""
+
+    positions: Ints  # of the known ones
+    rows: Ints  # of the new ones
+    known: Ints
+    given: Ints
+
+
+def _common(columns: Sequence[tuple[Array, Array]], positions: Ints, rows: Ints) -> _Common:
+    """Return which of the known events at ``positions`` and of the new ``rows`` are equal in all columns."""
+    joined = [np.concatenate([old[positions], new[rows]]) for old, new in columns]
+    known, given = np.split(_numbered(joined), [len(positions)])
+    repeated, repeating = np.isin(known, given), np.isin(given, known)
+    return _Common(positions[repeated], rows[repeating], known[repeated], given[repeating])
 
 
 def _events_at(arrivals: Arrivals, times: Array) -> Ints:
-    """Return the positions of the events at any of these times."""
-    all_times = arrivals.times
-    first = int(np.searchsorted(all_times, times.min())) if arrivals.happened is None else 0
-    return first + np.flatnonzero(np.isin(all_times[first:], times))
+    """Return the positions of the events at any of these times, in ascending order.
+
+    All but the late ones are in time order, so that the cost does not grow with the number of events.
+    """
+    clock, late = arrivals.stream.t, arrivals.late
+    wanted = np.unique(times)
+    first, last = (np.searchsorted(clock, wanted, side=side) for side in ("left", "right"))
+    sizes = last - first
+    positions = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
+    if not len(late):
+        return positions
+    positions = positions[~np.isin(positions, late)]
+    return np.sort(np.concatenate([positions, late[np.isin(arrivals.times[late], wanted)]]))
 
 
-def _keys(src: Ints, dst: Ints, t: Array, features: Array | None, rows: Ints) -> list[tuple[Any, ...]]:
-    """Return what makes events the same."""
-    values = [b""] * len(rows) if features is None else [row.tobytes() for row in features[rows]]
-    return list(zip(src[rows].tolist(), dst[rows].tolist(), t[rows].tolist(), values, strict=True))
+def _numbered(columns: Sequence[Array]) -> Ints:
+    """Return a number for each row of some columns, the same for equal rows."""
+    flat = [column if column.ndim == 1 else _numbered_vectors(column) for column in columns]
+    order = np.lexsort(flat)
+    changed = np.zeros(len(order), dtype=np.int64)
+    for column in flat:
+        changed[1:] |= column[order][1:] != column[order][:-1]
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(changed)
+    return numbers
+
+
+def _numbered_vectors(vectors: Array) -> Ints:
+    """Return a number for each vector, the same for equal bytes."""
+    size = vectors.shape[1] * vectors.itemsize
+    as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, size))).ravel()
+    numbers: Ints = np.unique(as_bytes, return_inverse=True)[1]
+    return numbers
+
+
+def _paired(known: Ints, given: Ints) -> tuple[Ints, Ints]:
+    """Pair the first of each group in ``given`` with the first of it in ``known``, and so on."""
+    factor = len(known) + len(given) + 1
+    ours, theirs = (group * factor + _ranks(group) for group in (known, given))
+    _, at, matched = np.intersect1d(ours, theirs, assume_unique=True, return_indices=True)
+    return at, matched
+
+
+def _ranks(groups: Ints) -> Ints:
+    """Return how many earlier rows are in the group of each row."""
+    order = np.argsort(groups, kind="stable")
+    ranks = np.empty(len(groups), dtype=np.int64)
+    ranks[order] = np.arange(len(groups)) - np.searchsorted(groups[order], groups[order])
+    return ranks
 
 
 @dataclass(frozen=True)
@@ -82,9 +135,10 @@ class Overlap:
         if self.known.all() or (self.known & self._older).any():
             raise DataError(self._known_text() + self._late_text() + self._known_cure())
         cure = "leave them out of the file" if self.late is None else f"use {SKIP}"
+        same = "a known one" if self.known.sum() == 1 else "known ones"
         log.warning(
-            f"{self._count(self.known)} the same as known events, at {self._last}; they count as having "
-            f"happened again. If they happened once, {cure}."
+            f"{self._count(self.known)} the same as {same}, at {self._last}; they count as having happened "
+            f"again. If they happened once, {cure}."
         )
 
     def reject_late(self) -> None:

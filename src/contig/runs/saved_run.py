@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from contig.data.columns import frozen
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
@@ -25,7 +26,7 @@ from contig.runs.arrivals import Arrivals, index_stream
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
-from contig.runs.observed import new_events, saved_tail
+from contig.runs.observed import new_events, saved_tail, selected_rows
 from contig.runs.observed_file import read_observed
 from contig.runs.repeated_events import Policy, RepeatedPolicy
 from contig.runs.trained_model import TrainedModel
@@ -58,6 +59,7 @@ class SavedRun(TrainedModel):
         self._served: str | None = None  # the version of serving.pt that was loaded
         self._version: str | None = None  # and of the observed events
         self.observed_labels: NDArray[np.int64] = np.zeros(0, np.int64)  # of the events observed later
+        self._labeled_later: NDArray[np.int64] = np.zeros(0, np.int64)  # training events, by position
 
     @classmethod
     def open(cls, path: str | Path, device: str | torch.device = "auto") -> Self:
@@ -126,8 +128,9 @@ class SavedRun(TrainedModel):
         Labels are kept for ``classify``, if the run has any; those of new events may be missing.
 
         ``repeated`` says what to do with events that the run already knows, with the same nodes, time and
-        features. ``skip`` leaves them out and adds the others; ``accept`` adds them a second time; ``reject``
-        refuses all events if some of them are known. (Some at the last known time may have happened again:
+        features. ``skip`` leaves them out and adds the others, and takes over their labels where the run does
+        not know them yet; ``accept`` adds them a second time; ``reject`` refuses all events if some of them
+        are known. (Some at the last known time may have happened again:
         they are added with a warning, unless all events are known.)
 
         With ``late="accept"`` older events are taken into the history alone: neighbors, counts and
@@ -143,30 +146,56 @@ class SavedRun(TrainedModel):
             if value not in get_args(policy):
                 raise ConfigError(unknown(f"value for {name}", str(value), get_args(policy)))
         given = reading_options(reading).updated(**options)
-        labeled = self.trained_stream.label is not None
+        with_labels = self.trained_stream.label is not None
         columns, place = read_new_events(
-            events, given, self.features, usual=self.read_as, with_labels=labeled
+            events, given, self.features, usual=self.read_as, with_labels=with_labels
         )
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
-            if repeated == "skip":
-                columns, place = self._skip_known(columns, place)
-                if not len(columns.t):
-                    return 0
             known: Policy = "reject" if repeated == "reject" else "accept"
             with self._undone_on_failure():
-                added = self.observe_columns(columns, place, repeated=known, late=late)
-                self._save_observed()
+                labeled = 0
+                if repeated == "skip":
+                    columns, place, labeled = self._skip_known(columns, place)
+                added = len(columns.t)
+                if added:
+                    self.observe_columns(columns, place, repeated=known, late=late)
+                if added or labeled:
+                    self._save_observed()
         return added
 
     def _skip_known(
         self, events: EventColumns, place: Callable[[int], str]
-    ) -> tuple[EventColumns, Callable[[int], str]]:
-        new, place_of_new = self.without_known(events, place)
-        if skipped := len(events.t) - len(new.t):
-            log.info(f"Skipped {counted(skipped, 'event')} that the run already knows.")
-        return new, place_of_new
+    ) -> tuple[EventColumns, Callable[[int], str], int]:
+        """Return the events that are new, what names their rows, and how many labels the others brought."""
+        positions = self.known_positions(events, place)
+        new, known = np.flatnonzero(positions < 0), np.flatnonzero(positions >= 0)
+        labeled = 0 if events.label is None else self._add_labels(positions[known], events.label[known])
+        if len(known):
+            labels = f"; {counted(labeled, 'missing label')} became known" if labeled else ""
+            log.info(f"Skipped {counted(len(known), 'event')} that the run already knows{labels}.")
+        return selected_rows(events, new), lambda row: place(int(new[row])), labeled
+
+    def _add_labels(self, positions: NDArray[np.int64], given: NDArray[np.int64]) -> int:
+        """Set labels of known events where there are none yet, and return how many were set."""
+        labels = self.arrived_labels
+        if labels is None:
+            return 0
+        missing = (labels[positions] == UNKNOWN_LABEL) & (given != UNKNOWN_LABEL)
+        other = ~missing & (given != UNKNOWN_LABEL) & (given != labels[positions])
+        if other.any():
+            log.warning(
+                f"{counted(int(other.sum()), 'known event')} came with another label than before; the first "
+                "label was kept."
+            )
+        labels[positions[missing]] = given[missing]
+        trained = len(self.trained_stream)
+        self.trained_stream = replace(self.trained_stream, label=frozen(labels[:trained]))
+        self.observed_labels = labels[trained:]
+        changed = positions[missing & (positions < trained)]
+        self._labeled_later = np.union1d(self._labeled_later, changed)
+        return int(missing.sum())
 
     def require_finished(self, action: str) -> None:
         """Raise ``RunError`` if the run is still in training; ``action`` is what it could do afterwards."""
@@ -221,17 +250,22 @@ class SavedRun(TrainedModel):
         state = {"state": self.state.snapshot(), "tip": None if tip is None else tip._asdict()}
         labels = torch.from_numpy(self.observed_labels)
         content = {**tail, **state, "serving": self._served, "event_labels": labels}
+        if self.trained_stream.label is not None and len(self._labeled_later):
+            rows = self._labeled_later
+            later = {"rows": rows, "labels": self.trained_stream.label[rows]}
+            content["training_labels"] = {name: torch.from_numpy(column) for name, column in later.items()}
         self.folder.save("observed.pt", content)
         self._version = self.folder.version("observed.pt")
 
     @contextmanager
     def _undone_on_failure(self) -> Iterator[None]:
         """Compute the state again if events were observed, but not saved."""
-        online, before, labels = self.online, self.arrivals, self.observed_labels
+        online, before = self.online, self.arrivals
+        labels = self.trained_stream, self.observed_labels, self._labeled_later
         try:
             yield
         except BaseException:
-            self.observed_labels = labels
+            self.trained_stream, self.observed_labels, self._labeled_later = labels
             if online.history.num_events != len(before):
                 self._set_replayed(before)
             raise
@@ -252,6 +286,10 @@ class SavedRun(TrainedModel):
         arrivals = Arrivals(self.trained_stream).extended(new_events(saved), self.new_node)
         unknown = torch.full((len(arrivals) - len(self.trained_stream),), UNKNOWN_LABEL)
         self.observed_labels = saved.get("event_labels", unknown).numpy()
+        if (later := saved.get("training_labels")) is not None and self.trained_stream.label is not None:
+            label, self._labeled_later = self.trained_stream.label.copy(), later["rows"].numpy()
+            label[self._labeled_later] = later["labels"].numpy()
+            self.trained_stream = replace(self.trained_stream, label=frozen(label))
         if saved["serving"] != self._served:  # it was trained further
             self._set_replayed(arrivals)
             return

@@ -33,7 +33,7 @@ from contig.runs.answers import (
     embedding_table,
 )
 from contig.runs.arrivals import Arrivals
-from contig.runs.observed import GrowingStream, selected_rows
+from contig.runs.observed import GrowingStream
 from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
 from contig.runs.recommending import Recommender, best, known_candidates
 from contig.runs.repeated_events import Policy
@@ -124,13 +124,10 @@ class TrainedModel:
             self.arrivals = growing.arrivals
             return len(new.t)
 
-    def without_known(
-        self, events: EventColumns, place: Callable[[int], str]
-    ) -> tuple[EventColumns, Callable[[int], str]]:
-        """Return the events that are not known yet, and the function that names their rows."""
+    def known_positions(self, events: EventColumns, place: Callable[[int], str]) -> NDArray[np.int64]:
+        """Return the position, in order of arrival, of the known event that each row repeats, or -1."""
         with self.online.writing():
-            rows = np.flatnonzero(~self._growing_stream().known(events, place))
-        return selected_rows(events, rows), lambda row: place(int(rows[row]))
+            return self._growing_stream().known(events, place)
 
     def _growing_stream(self) -> GrowingStream:
         if self._growing is None:
