@@ -76,6 +76,15 @@ def test_separated_and_useless_logits_give_finite_curves(sign: int) -> None:
     assert constant[0] == pytest.approx(1 / 3, abs=1e-3)
 
 
+def test_the_rounding_of_equal_logits_is_no_signal() -> None:
+    """Logits that differ by one unit in the last place of float32, aligned with the labels."""
+    label = np.arange(60) >= 40
+    low, high = np.float32(3.3), np.nextafter(np.float32(3.3), np.float32(4))
+    found = Calibration.fit(np.where(label, high, low).astype(np.float64), label)
+    assert found.slope < 1
+    np.testing.assert_allclose(found.probability(np.array([low, high], np.float64)), 1 / 3, atol=1e-3)
+
+
 def test_figures_are_those_of_their_definitions(drawn) -> None:
     logits, label = drawn
     p = np.round(1 / (1 + np.exp(-logits)), 2)  # with ties

@@ -49,3 +49,8 @@ def test_chance_level_is_noticed_where_it_is_measured(auc: float, warned: bool) 
     assert (found is not None) == warned
     assert not warned or f"(AUC {100 * auc:.2f})" in found
     assert no_better_than_chance(None) is None
+
+
+@pytest.mark.parametrize(("events", "positives"), [(2, 1), (500, 9), (500, 491)])
+def test_an_auc_of_few_events_of_the_rarer_label_is_no_evidence(events: int, positives: int) -> None:
+    assert no_better_than_chance(LabelQuality(events=events, positives=positives, auc=0.0)) is None

@@ -17,7 +17,7 @@ BINS = 15
 STEPS = 200  # at most; usually about ten are needed
 PENALTY = 1e-4  # keeps the slope finite where validation events are separated perfectly
 FLATTEST = 1e-3  # smallest slope, per standard deviation of the logits
-CONSTANT = 1e-9  # relative spread of logits below which they are equal
+CONSTANT = 1e-6  # relative spread below which logits are equal; above the rounding of float32
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -39,8 +39,13 @@ def equal_probabilities(
 
 
 def no_better_than_chance(quality: LabelQuality | None) -> str | None:
-    """Return a warning if the probabilities rank the measured events hardly better than chance."""
+    """Return a warning if the probabilities rank the measured events hardly better than chance.
+
+    An AUC of few events of the rarer label says nothing about the classifier.
+    """
     if quality is None or not quality.auc <= CHANCE:
+        return None
+    if min(quality.positives, quality.events - quality.positives) < FEW:
         return None
     return (
         f"The classifier ranks these events hardly better than chance (AUC {100 * quality.auc:.2f}): do not "
