@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
@@ -94,6 +96,43 @@ def test_unknown_labels_are_left_out_and_predicted(trained: Train) -> None:
     assert roc_auc_score(log["label"][unknown], found.probability[unknown]) > 0.75
     with pytest.raises(DataError, match=r"events have no label.* contig classify leaves such events out"):
         run.evaluate("classify")
+
+
+def test_missing_labels_are_counted_where_they_are_missing(trained: Train, tmp_path: Path) -> None:
+    log = chargebacks(600)
+    hidden = np.isin(np.arange(600), [3, 80, 420])
+    run = trained({**log, "label": np.where(hidden, np.nan, log["label"].astype(float))})
+    later = pa.table({name: log[name][:40] for name in COLUMNS})
+    later = later.set_column(2, "t", pa.array(np.arange(600, 640)))
+    pa.csv.write_csv(later, tmp_path / "new.csv")
+    with pytest.raises(DataError, match=r"^dict: 2 of the 420 training events have no label") as refused:
+        run.evaluate("classify", data=tmp_path / "new.csv")
+    assert "new.csv" not in str(refused.value)
+
+
+def test_exported_events_with_unknown_labels_are_observed(trained: Train) -> None:
+    log = chargebacks(600)
+    run = trained({name: column[:500] for name, column in log.items()})
+    label = log["label"][500:].copy()
+    label[::3] = -1
+    later = {**{name: log[name][500:] for name in COLUMNS}, "label": label}
+    exported = contig.read_events(later, features=["amount"]).to_arrow()
+    assert exported["label"].null_count == len(label[::3])
+    assert run.observe(exported) == 100
+    assert run.observed_labels.tolist() == label.tolist()
+
+
+def test_refusals_suggest_what_can_help(trained: Train) -> None:
+    log = chargebacks(600)
+    with pytest.raises(DataError, match=r"none of the 600 events has a label.*--label COLUMN") as refused:
+        trained({**log, "label": np.full(600, np.nan)}).classify(show=False)
+    assert "--split" not in str(refused.value)
+    early = np.where(np.arange(600) < 300, log["label"], 0)
+    with pytest.raises(
+        DataError, match=r"validation events have label 1.*not trained on every event"
+    ) as refused:
+        trained({**log, "label": early}, final=True).classify(show=False)
+    assert "--split" not in str(refused.value)
 
 
 def test_labels_of_early_events_alone(trained: Train) -> None:

@@ -78,6 +78,26 @@ def test_unusable_labels_are_refused(label: NDArray[np.int64] | None, message: s
         check_labels(stream, chronological_split(stream, holdout="paper"))
 
 
+def test_problems_name_the_source_of_their_part() -> None:
+    stream = replace(random_stream(4, events=100), t=np.arange(100), origin="old.csv")
+    split = replace(chronological_split(stream, holdout="paper"), train=np.arange(5, 70))
+
+    def refusal(changed: dict[int, int], parts: NDArray[np.int64]) -> str:
+        label = parts.copy()
+        label[list(changed)] = list(changed.values())
+        with pytest.raises(DataError) as refused:
+            check_labels(replace(stream, label=label), split, "new.csv")
+        return str(refused.value)
+
+    both = by_part(9, 3, 2)
+    assert refusal({8: -1, 30: -1, 90: -1}, both).startswith("old.csv: 2 of the 65 training events have no")
+    assert refusal({2: -1, 90: -1}, both).startswith("new.csv: 1 of the 15 test events have no label")
+    assert refusal({30: 4, 90: 5}, both).startswith("old.csv: label 4 is")
+    assert refusal({90: 5}, both).startswith("new.csv: label 5 is")
+    assert refusal({}, by_part(9, 0, 2)).startswith("old.csv: 0 of the 15 validation")
+    assert refusal({}, by_part(9, 3, 0)).startswith("new.csv: 0 of the 15 test")
+
+
 @pytest.mark.parametrize("holdout", HOLDOUTS)
 def test_metrics_against_sklearn(holdout: Holdout) -> None:
     stream = replace(random_stream(5, events=400, num_nodes=300), label=np.arange(400) % 3 // 2)

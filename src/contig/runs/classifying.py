@@ -18,7 +18,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import Split, chronological_split
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
-from contig.errors import ConfigError
+from contig.errors import ConfigError, DataError
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.contract import EventBatch
@@ -176,7 +176,7 @@ def decoder_split(run: Run) -> Split:
     split = run.split
     if split.final:
         split = chronological_split(run.trained_stream, FINAL_SPLIT, holdout="none")
-        split = replace(split, val=np.concatenate([split.val, split.test]), test=split.test[:0])
+        split = replace(split, val=np.concatenate([split.val, split.test]), test=split.test[:0], final=True)
     label = run.trained_stream.label
     if label is None:
         return split
@@ -195,6 +195,11 @@ def _labels(run: Run, split: Split) -> NDArray[np.bool_]:
     stream = run.trained_stream
     if stream.label is not None:
         known = stream.label != UNKNOWN_LABEL
+        if not known.any():
+            raise DataError(
+                f"{stream.origin}: none of the {len(stream):,} events has a label. Train a run on events "
+                "with labels, or name another column with label=... (--label COLUMN)."
+            )
         stream = replace(stream, label=np.where(known, stream.label, 0))  # unknown ones are in no part
     return check_labels(stream, replace(split, test=split.test[:0]))
 

@@ -114,11 +114,11 @@ def later_period(
     arrivals = known.arrivals.extended(new)
     label = _labels(known, columns)
     stream = replace(arrivals.stream, label=label)
-    if known.label is not None:
-        stream = replace(stream, origin=name)  # where labels are missing or wrong, they are those of the data
+    if known.label is not None and label is None:
+        stream = replace(stream, origin=name)  # the labels that are missing are those of the new events
     nodes = len(np.union1d(new.src, new.dst))
     history = arrivals.index(model, state)
-    data = PreparedStream(stream, _split(known, stream, name), history, state.device)
+    data = PreparedStream(stream, _split(known, stream, name), history, state.device, test_origin=name)
     return EvaluationPeriod(data, DataFacts(origin=name, events=len(new.t), nodes=nodes), arrivals.late)
 
 

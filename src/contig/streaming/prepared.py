@@ -17,7 +17,8 @@ from contig.history import History, TimeScale
 class PreparedStream:
     """A stream with its split and its history.
 
-    ``features`` says how its features were encoded, None if they were taken as they are.
+    ``features`` says how its features were encoded, None if they were taken as they are. ``test_origin``
+    names the source of the test events if it is another than that of the stream.
     """
 
     stream: EventStream
@@ -25,6 +26,7 @@ class PreparedStream:
     history: History
     device: torch.device
     features: FeaturePlans | None = None
+    test_origin: str | None = None
 
     @classmethod
     def of(

@@ -149,35 +149,56 @@ def _over_seeds(values: tuple[float, ...]) -> SeedMetrics:
 # -- the task -------------------------------------------------------------------------------------------
 
 
-def check_labels(stream: EventStream, split: Split) -> NDArray[np.bool_]:
-    """Return the labels as booleans; raise a ``DataError`` where there is nothing to learn or to measure."""
+def check_labels(stream: EventStream, split: Split, test_origin: str | None = None) -> NDArray[np.bool_]:
+    """Return the labels as booleans; raise a ``DataError`` where there is nothing to learn or to measure.
+
+    ``test_origin`` names the source of the test events, by default that of the stream. Events that are in no
+    part need no label.
+    """
     if stream.label is None:
         raise DataError(
             f"{stream.origin} has no labels to classify. Train a run on a stream with labels, and name their "
             "column with label=... (--label COLUMN)."
         )
-    if missing := int((stream.label == UNKNOWN_LABEL).sum()):
-        raise DataError(
-            f"{stream.origin}: {missing:,} of {len(stream):,} events have no label, or the label "
-            f"{UNKNOWN_LABEL}, which this task cannot measure. contig classify leaves such events out."
-        )
-    if other := np.setdiff1d(stream.label, [0, 1]).tolist():
-        raise DataError(
-            f"{stream.origin}: label {other[0]} is neither 0 nor 1; use 1 for the positive class and 0 for "
-            "everything else."
-        )
     label: NDArray[np.bool_] = stream.label == 1
-    parts = (("training", split.train), ("validation", split.val), ("test", split.test))
-    for name, part in parts[:2] if not len(split.test) else parts:
-        positives = int(label[part].sum())
-        if positives in (0, len(part)):
-            counts = f"{positives:,} of the {len(part):,} {name} events have label 1"
-            found = counts if len(part) else f"no {name} event has a label"
+    later = (
+        len(stream) if test_origin is None else int(split.test[0])
+    )  # where events of the other origin begin
+    other = np.flatnonzero(~np.isin(stream.label, (0, 1, UNKNOWN_LABEL)))
+    if len(other):
+        raise DataError(
+            f"{test_origin if other[0] >= later else stream.origin}: label {stream.label[other[0]]} is "
+            "neither 0 nor 1; use 1 for the positive class and 0 for everything else."
+        )
+    for name, part in (("training", split.train), ("validation", split.val), ("test", split.test)):
+        if name == "test" and not len(part):
+            continue
+        origin = test_origin if name == "test" and test_origin else stream.origin
+        if missing := int((stream.label[part] == UNKNOWN_LABEL).sum()):
             raise DataError(
-                f"{stream.origin}: {found}, but both labels are needed in every part. Use a longer stream, "
-                f"or train with other parts{_other_parts(label)}."
+                f"{origin}: {missing:,} of the {len(part):,} {name} events have no label, or the label "
+                f"{UNKNOWN_LABEL}, which this task cannot measure. contig classify leaves such events out."
             )
+        if problem := _one_sided(label[part], name):
+            cure = _cure(split, label)
+            raise DataError(f"{origin}: {problem}, but both labels are needed in every part. {cure}")
     return label
+
+
+def _one_sided(label: NDArray[np.bool_], name: str) -> str | None:
+    """Say that all labels of a part are equal, or that it has none."""
+    positives = int(label.sum())
+    if not len(label):
+        return f"no {name} event has a label"
+    if positives in (0, len(label)):
+        return f"{positives:,} of the {len(label):,} {name} events have label 1"
+    return None
+
+
+def _cure(split: Split, label: NDArray[np.bool_]) -> str:
+    if split.final:
+        return "Use a longer stream, or a run that was not trained on every event (--final)."
+    return f"Use a longer stream, or train with other parts{_other_parts(label)}."
 
 
 def _other_parts(label: NDArray[np.bool_]) -> str:
@@ -211,7 +232,7 @@ class ClassifyTask(Task[ClassifyOptions, ClassifyResult]):
         from contig.tasks.label_decoding import decode_test_events
 
         stream, split, inductive = context.data.stream, context.data.split, context.model.inductive
-        label = check_labels(stream, split)
+        label = check_labels(stream, split, context.data.test_origin)
         trained, logits = decode_test_events(context, label, self.opt.seeds)
         report = classify_report(stream, split, label, logits, inductive=inductive)
         result = ClassifyResult(
