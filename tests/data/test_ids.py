@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from contig.data import ids as ids_module
 from contig.data.events import EventStream
-from contig.data.ids import TextIds, distinct_ids, number_nodes
+from contig.data.growing import GrowingIds
+from contig.data.ids import NodeIds, TextIds, distinct_ids, number_nodes
 from contig.errors import DataError
 
 SRC = ["ann", "cy", "bob", "ann", "dan", "eve", "bob"]
@@ -127,3 +130,30 @@ def test_a_mistyped_id_gets_suggestions() -> None:
         stream.ids.find("alcie")
     with pytest.raises(DataError, match=r"its ids look like 'alice', 'robert', 'cake'\.$"):
         stream.ids.find("zed")
+
+
+@pytest.mark.parametrize("bipartite", [False, True])
+@pytest.mark.parametrize("later", [0, 1, 5])
+def test_ids_on_disk_are_found_whether_or_not_nodes_were_added(
+    tmp_path: Path, bipartite: bool, later: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ids_module, "COMPARED", 3)  # labels are compared in several pieces
+    labels = [*(f"b{i}" for i in range(5)), *(f"{'a' if bipartite else 'c'}{i}" for i in range(4))]
+    sides = [False] * 5 + [True] * 4
+    labels += ["b2x", "a9", "a0x", "zz", "b"][:later]
+    sides += [False, True, True, False, True][:later]
+    np.save(tmp_path / "ids.npy", np.array(labels))
+    stored = np.lib.format.open_memmap(tmp_path / "ids.npy", mode="r")
+    ids = NodeIds(stored, np.array(sides) if bipartite else None)
+    expected = {
+        (bipartite and side, label): i for i, (side, label) in enumerate(zip(sides, labels, strict=True))
+    }
+    assert dict(ids.index) == expected
+    assert len(ids.index) == len(labels)
+    for (dst, label), number in expected.items():
+        assert ids.number_of(label, dst=dst) == number
+        assert ids.number_of(label + "?", dst=dst) == -1
+    grown = GrowingIds(ids)
+    grown.add(["b1y"], [False] if bipartite else None)
+    assert [grown.ids.number_of(label, dst=dst) for dst, label in expected] == list(range(len(labels)))
+    assert grown.ids.number_of("b1y", dst=False) == len(labels)

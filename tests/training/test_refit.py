@@ -63,6 +63,24 @@ def test_everything_includes_what_was_observed(run: Run, tmp_path: Path) -> None
     assert refit(opened, show=False, epochs=1).path == tmp_path / "run-refit-2"
 
 
+def test_nodes_that_were_added_and_those_before_them_are_found(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.path, tmp_path / "run")
+    opened = Run.open(tmp_path / "run")
+    known, last = opened.stream.ids.labels.tolist(), int(opened.stream.t[-1])
+    source, item = known[opened.stream.src[0]], known[opened.stream.dst[0]]
+    names = pa.array([source + "+", source]), pa.array([item, item + "+"])
+    opened.observe(pa.table({"src": names[0], "dst": names[1], "t": [last + 1, last + 2]}))
+    refit(opened, out=tmp_path / "new", show=False, epochs=1)
+    found = Run.open(tmp_path / "new")
+    assert found.stream.ids.labels.tolist() == [*known, source + "+", item + "+"]
+    sides = found.stream.ids.is_dst
+    assert sides is not None
+    for number, label in enumerate(found.stream.ids.labels.tolist()):
+        assert found.stream.ids.find(label, "dst" if sides[number] else "src") == number
+    found.observe(pa.table({"src": names[0], "dst": names[1], "t": [last + 3] * 2}))
+    assert found.stream.num_nodes == len(known) + 2
+
+
 def test_new_events_continue_from_the_weights(run: Run, tmp_path: Path) -> None:
     """With a learning rate of almost nothing the weights stay what they were; the run learns nothing else."""
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}

@@ -20,6 +20,7 @@ from contig.errors import DataError, UnknownNodeError, did_you_mean
 Ints = NDArray[np.int64]
 Side = Literal["src", "dst"]
 SEARCHED = 20_000  # ids among which a mistyped one is looked for
+COMPARED = 2**18  # labels on disk that are compared at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +134,7 @@ class NodeIds:
         if self.shared_index is not None:
             return self.shared_index
         if isinstance(self.labels, np.memmap):
-            return SortedIndex(self.labels, len(self) if self.is_dst is None else int(np.sum(~self.is_dst)))
+            return SortedIndex.of(self.labels, self.is_dst)
         dst_side = self.is_dst if self.is_dst is not None else np.zeros(len(self), dtype=bool)
         pairs = zip(dst_side.tolist(), self.labels.tolist(), strict=True)
         return {pair: i for i, pair in enumerate(pairs)}
@@ -142,22 +143,32 @@ class NodeIds:
 class SortedIndex(Mapping[tuple[bool, int | str], int]):
     """Internal ids by side and label, found by bisection in labels on disk instead of a table in memory.
 
-    The labels are ascending, those of the first nodes (the sources of a bipartite stream) and the rest.
+    Labels are ascending, those of the sources of a bipartite stream before those of its destinations. Nodes
+    that were added to a stream later, and are in no order, have a table.
     """
 
-    def __init__(self, labels: Array, sources: int) -> None:
-        self._labels, self._sources = labels, sources
+    def __init__(self, labels: Array, sources: int, later: Mapping[tuple[bool, int | str], int]) -> None:
+        self._labels, self._sources, self._later = labels, sources, later
+        self._sorted = len(labels) - len(later)
+
+    @classmethod
+    def of(cls, labels: Array, is_dst: NDArray[np.bool_] | None) -> SortedIndex:
+        """Index all labels; ``is_dst`` is that of ``NodeIds``."""
+        ordered = _count_ordered(labels, is_dst)
+        sides = np.zeros(len(labels), dtype=bool) if is_dst is None else is_dst
+        later = zip(sides[ordered:].tolist(), labels[ordered:].tolist(), strict=True)
+        sources = ordered - np.count_nonzero(sides[:ordered])
+        return cls(labels, sources, {pair: i for i, pair in enumerate(later, start=ordered)})
 
     def __getitem__(self, key: tuple[bool, int | str]) -> int:
         dst, label = key
-        first, end = (self._sources, len(self._labels)) if dst else (0, self._sources)
+        first, end = (self._sources, self._sorted) if dst else (0, self._sources)
         at = bisect_left(self._labels, label, first, end)
-        if at == end or self._labels[at] != label:
-            raise KeyError(key)
-        return at
+        return self._later[key] if at == end or self._labels[at] != label else at
 
     def __iter__(self) -> Iterator[tuple[bool, int | str]]:
-        return ((i >= self._sources, label.item()) for i, label in enumerate(self._labels))
+        yield from ((i >= self._sources, self._labels[i].item()) for i in range(self._sorted))
+        yield from self._later
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -165,6 +176,20 @@ class SortedIndex(Mapping[tuple[bool, int | str], int]):
     def extended(self) -> ChainMap[tuple[bool, int | str], int]:
         """Return a map to which further ids can be added."""
         return ChainMap({}, cast(MutableMapping[tuple[bool, int | str], int], self))
+
+
+def _count_ordered(labels: Array, is_dst: NDArray[np.bool_] | None) -> int:
+    """Count the first nodes that are in order: by side, then by label."""
+    for first in range(0, len(labels) - 1, COMPARED):
+        part = slice(first, first + COMPARED + 1)
+        name = np.asarray(labels[part])
+        follows = name[1:] > name[:-1]
+        if is_dst is not None:
+            side = is_dst[part]
+            follows = np.where(side[1:] == side[:-1], follows, side[1:])
+        if not follows.all():
+            return first + 1 + int(np.argmin(follows))
+    return len(labels)
 
 
 @dataclass(frozen=True, eq=False)
