@@ -83,3 +83,7 @@ def test_the_command_is_saved_without_local_paths() -> None:
 )
 def test_invalid_options_are_rejected(options: tuple[str, str], message: str) -> None:
     assert message in Answer("bench", "--quick", "--device", "cpu", *options).refusal
+
+
+def test_an_empty_name_is_not_the_default_dataset() -> None:
+    assert "Unknown dataset ''" in Answer("bench", "", "--quick", "--device", "cpu").refusal

@@ -182,7 +182,7 @@ def _measure(
 
     names = select(only)
     options = set_options(Settings(), {**(QUICK if quick else {}), **settings})
-    dataset = file or (QUICK_DATA if quick else DEFAULT_DATA)
+    dataset = file if file is not None else QUICK_DATA if quick else DEFAULT_DATA
     stream = data.read_stream(dataset, ReadOptions(features=False, data_dir=data_dir))
     bench = Bench.prepare(stream, options, device)
     rows = []
