@@ -47,3 +47,11 @@ def test_a_row_that_all_share_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> 
     found = rank_counts(scores, bounds, bounds, torch.ones(11, 5, dtype=torch.bool))
     assert seen == [(1, 5)]
     assert found.above.tolist() == [2] * 11
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (3, 5), (1, 6)])
+def test_other_shapes_are_refused(shape: tuple[int, int]) -> None:
+    """Compiled loops do not check indices."""
+    bounds = torch.zeros(3)
+    with pytest.raises(ValueError, match="differ in shape"):
+        rank_counts(torch.zeros(3, 6), bounds, bounds, torch.ones(shape, dtype=torch.bool))

@@ -14,6 +14,8 @@ MIN_ROWS = 8  # per thread
 
 def rank_counts(scores: Tensor, low: Tensor, high: Tensor, marked: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Compute ``contig.kernels.rank_counts.rank_counts``."""
+    if not scores.shape == marked.shape == (len(low), scores.shape[1]) or len(low) != len(high):
+        raise ValueError("rank_counts: scores, bounds and marks differ in shape")
     if len(scores) > 1 and scores.stride(0) == 0:
         scores = scores[:1]
     counts = low.new_empty((3, len(low)), dtype=torch.int64)
