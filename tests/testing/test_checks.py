@@ -16,7 +16,8 @@ import contig
 from contig.errors import ConfigError
 from contig.history import History
 from contig.models import DataShape, EventBatch, Model, NodeState
-from contig.testing import CHECKS, Check, ModelCase, check_model, contract
+from contig.runs.folder import RunFolder
+from contig.testing import CHECKS, Check, ModelCase, check_model, contract, training
 from contig.training import loop
 
 OUTSIDE = Path(__file__).parents[1] / "outside"
@@ -309,6 +310,20 @@ def test_a_sound_model_passes(check: Check) -> None:
 def test_a_broken_model_is_found_out(broken: type[Model], name: str, problem: str) -> None:
     with pytest.raises((AssertionError, IndexError, RuntimeError), match=problem):
         CHECK_OF[name](ModelCase(broken))
+
+
+def test_other_weights_after_the_last_epoch_are_found_out(tmp_path: Path) -> None:
+    """The best epoch may be an earlier one, whose weights agree."""
+    stream = contig.synthetic(200, seed=2)
+    for name in ("whole", "part"):
+        contig.fit(stream, Sound, out=tmp_path / name, epochs=1, show=False, device="cpu")
+    training._check_last_weights(tmp_path / "whole", tmp_path / "part")
+    folder = RunFolder(tmp_path / "part")
+    saved = folder.load("checkpoint.pt")
+    next(iter(saved["weights"].values())).view(-1)[0] += 1
+    folder.save("checkpoint.pt", saved)
+    with pytest.raises(AssertionError, match="last epoch"):
+        training._check_last_weights(tmp_path / "whole", tmp_path / "part")
 
 
 def test_a_model_from_outside_the_package_passes(monkeypatch: pytest.MonkeyPatch) -> None:

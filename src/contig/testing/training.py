@@ -10,6 +10,7 @@ import torch
 
 from contig.data.events import EventStream
 from contig.data.synthetic import synthetic
+from contig.runs.folder import RunFolder
 from contig.runs.run import Run
 from contig.testing.cases import ModelCase, require
 from contig.training.fit import fit, resume
@@ -31,9 +32,21 @@ def check_training_resumes(case: ModelCase) -> None:
             require(torch.equal(found[name], value), f"A resumed run ends with other weights: {name}.")
         for name, rows in run.state.rows.items():
             require(torch.equal(resumed.state[name], rows), f"A resumed run ends in another state: {name}.")
+        _check_last_weights(whole, part)
         reopened = Run.open(whole, "cpu").evaluate("link", show=False)
         same = reopened.result == run.metrics.result
         require(same, "A reopened run evaluates to other test metrics than the training reported.")
+
+
+def _check_last_weights(whole: Path, part: Path) -> None:
+    """Compare the weights after the last epoch; a run answers by those of the best, which may be earlier."""
+    if not RunFolder(whole).has("checkpoint.pt"):
+        return
+    expected, found = (RunFolder(path).load("checkpoint.pt")["weights"] for path in (whole, part))
+    for name, value in expected.items():
+        require(
+            torch.equal(found[name], value), f"A resumed run's last epoch ends with other weights: {name}."
+        )
 
 
 def _stream() -> EventStream:
