@@ -157,7 +157,7 @@ class SortedIndex(Mapping[tuple[bool, int | str], int]):
         ordered = _count_ordered(labels, is_dst)
         sides = np.zeros(len(labels), dtype=bool) if is_dst is None else is_dst
         later = zip(sides[ordered:].tolist(), labels[ordered:].tolist(), strict=True)
-        sources = ordered - np.count_nonzero(sides[:ordered])
+        sources = ordered - int(np.count_nonzero(sides[:ordered]))
         return cls(labels, sources, {pair: i for i, pair in enumerate(later, start=ordered)})
 
     def __getitem__(self, key: tuple[bool, int | str]) -> int:
