@@ -32,6 +32,14 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
     )
 
 
+@pytest.mark.parametrize("command", [("update",), ("evaluate", "--data"), ("refit", "--out", "new", "--on")])
+def test_times_in_another_unit_are_refused(command: tuple[str, ...], run: Path, here: Path) -> None:
+    (here / "new.csv").write_text(f"who,page,when\nn3,n9,{START + 900_000}\nn3,n9,{START}000\n")
+    refusal = Answer(command[0], run, *command[1:], "new.csv", *COLUMNS).refusal
+    assert f"new.csv, line 3: t={START}000 looks like milliseconds since 1970, but the times of" in refusal
+    assert "Divide by 1,000." in refusal
+
+
 def test_a_repeated_file_is_accepted_on_request(run: Path, here: Path) -> None:
     shutil.copytree(run, here / "copy")
     (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\n")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from contig.data.clock import TimeSpan, duration, parse_time
+from contig.data.clock import TimeSpan, duration, find_wrong_unit, parse_time
 from contig.errors import DataError
 
 MAY = 1_714_521_600  # midnight before 1 May 2024, UTC
@@ -146,3 +147,42 @@ def test_iso_dates_of_unix_times() -> None:
     assert TimeSpan.of(np.array([5, 9])).iso(7) is None
     assert [TimeSpan.of(np.array([may])).written(t) for t in (may + 1, 5)] == ["2024-05-01T00:00:01Z", "5"]
     assert TimeSpan.of(np.array([5.0, 9.0])).written(7.5) == "7.5"
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "problem"),
+    [
+        (
+            [MAY - 9000, MAY],
+            [MAY + 5, MAY * 1000],
+            "milliseconds since 1970, .* are seconds. Divide by 1,000.",
+        ),
+        ([MAY - 9000, MAY], [MAY + 5, MAY * 10**9], "nanoseconds .* Divide by 1,000,000,000."),
+        ([MAY * 1000 - 1, MAY * 1000], [MAY * 1000 + 3, MAY + 9], "seconds .* Multiply by 1,000."),
+        ([float(MAY - 60), float(MAY)], [MAY + 0.5, MAY * 1e6], "microseconds .* Divide by 1,000,000."),
+        ([0, 2_678_373], [2_678_373, 2_678_400_000], "0 to 2,678,373. .* Divided by 1,000 it would fit"),
+        ([0, 2_678_373], [2_678_373, 3_000_000 * 10**6], "Divided by 1,000,000 it would fit"),
+        ([0, 100_000], [100_001, MAY], "seconds since 1970, .* 0 to 100,000, are not dates"),
+    ],
+)
+def test_a_time_in_another_unit_is_found(known: list[float], new: list[float], problem: str) -> None:
+    found = find_wrong_unit(np.array(new), TimeSpan.of(np.array(known)))
+    assert found is not None
+    assert found.row == 1
+    assert re.search(problem, found.problem)
+
+
+@pytest.mark.parametrize(
+    ("known", "new"),
+    [
+        ([MAY - 60, MAY], [MAY + 1, MAY + 20 * 31_557_600, MAY - 20 * 31_557_600]),  # twenty years of silence
+        ([MAY * 1000, MAY * 1000], [MAY * 1000 + 10**12]),
+        ([5 * 10**8 + 1, 9 * 10**10], [6 * 10**11]),  # counters that look like dates go on
+        ([1, 3], [3000, 3_000_000, MAY]),  # a toy, whose times may be anything
+        ([0, 2_678_373], [2_678_373, 60 * 2_678_373, 250 * 2_678_373 // 100, -5]),
+        ([0, 2_678_373_000], [2_678_373]),  # a late event
+    ],
+)
+def test_a_long_silence_is_not_another_unit(known: list[float], new: list[float]) -> None:
+    for one in new:
+        assert find_wrong_unit(np.array([one]), TimeSpan.of(np.array(known))) is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,7 @@ def test_numbers_become_text_where_the_ids_of_the_run_are_text() -> None:
         (Events(["a"], [1], [2]), "whole numbers, but column 'src' holds text"),
         (Events([1], [2], [2.5]), "not a whole number"),
         (Events([1], [2], [float("nan")]), "not a time"),
-        (Events([1], [2], [2**62]), "is the unit right"),
+        (Events([1], [2], [2**62]), "looks like nanoseconds"),
         (Events([1], [2], [-(2**63)]), "is the unit right"),
         (Events([1, 2], [2], [3]), "differ in length"),
         (Events([], [], []), "no events"),
@@ -63,6 +64,26 @@ def test_numbers_become_text_where_the_ids_of_the_run_are_text() -> None:
 def test_invalid_events_are_refused(events: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         checked(events, SECONDS, 10)
+
+
+def test_times_in_another_unit_are_refused() -> None:
+    with pytest.raises(DataError, match=r"row 1 .*: 1704070000000 looks like milliseconds since 1970"):
+        checked(Events([1, 1], [2, 3], [YEAR_2024 + 9001, 1_704_070_000_000]), SECONDS, 10)
+    with pytest.raises(DataError, match=r"looks like seconds since 1970, .* Multiply by 1,000"):
+        checked(Events(["a"], ["b"], [YEAR_2024]), MILLIS, 10)
+
+
+def test_events_may_go_on_for_longer_than_the_training_in_one_go(
+    live_run: Callable[[str], Path], tmp_path: Path
+) -> None:
+    with open_engine(tmp_path, live_run("contig")) as engine:
+        traits = engine._traits
+        engine._traits = replace(traits, time=TimeSpan(0, 20_000, 20_000, "int64", None))
+        engine._graph.history.events.columns["t"][-1] = 20_000
+        with pytest.raises(DataError, match="Divided by 1,000 it would fit"):
+            engine.observe(Events([1], [2], [20_000_001]))
+        for t in (1_000_000, 15_000_000, 20_000_001):
+            assert engine.observe(Events([1], [2], [t])).accepted == 1
 
 
 def test_dates_are_refused_where_the_times_of_the_run_are_not_dates() -> None:

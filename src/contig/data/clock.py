@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ TICKS: dict[Clock, float] = {"seconds": 1.0, "milliseconds": 1e3, "microseconds"
 
 LATEST = 2**62  # as int64, differences between times below it do not overflow
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST_DATE, LATEST_DATE = 5e8, 1e11  # Unix seconds between which numbers are taken as dates: 1985 to 5138
 _NANO = 1_000_000_000
 
 
@@ -49,6 +50,10 @@ class TimeSpan:
         # As Python numbers, because the difference of two int64 need not be one.
         first, last = t[0].item(), t[-1].item()
         return cls(first, last, last - first, t.dtype.name, _clock(first, last))
+
+    def until(self, last: Number) -> TimeSpan:
+        """Return the span up to a later time, in the same unit."""
+        return replace(self, last=last, span=last - self.first)
 
     @property
     def per_second(self) -> float:
@@ -88,11 +93,63 @@ class TimeSpan:
 
 
 def _clock(first: Number, last: Number) -> Clock | None:
-    """Take times between 1985 and 5138 in one of these units as dates; the ranges do not overlap."""
+    """Return the unit in which times are dates; the ranges of the units do not overlap."""
     for name, ticks in TICKS.items():
-        if first / ticks > 5e8 and last / ticks < 1e11:
+        if first / ticks > EARLIEST_DATE and last / ticks < LATEST_DATE:
             return name
     return None
+
+
+class WrongUnit(NamedTuple):
+    """A time that does not look like one in the unit of the known ones: its row, and the problem."""
+
+    row: int
+    problem: str
+
+
+def find_wrong_unit(t: Array, known: TimeSpan) -> WrongUnit | None:
+    """Find a new time in another unit than the known ones, such as milliseconds where they are seconds.
+
+    Once such an event is known, every correct one would be older. A long silence is no evidence: a time must
+    also be a date in another unit, or fit when it is divided by 1,000, a million or a billion.
+    """
+    times = t.astype(np.float64)
+    return _other_unit(times, known) if known.unix else _other_scale(times, known)
+
+
+def _other_unit(t: NDArray[np.float64], known: TimeSpan) -> WrongUnit | None:
+    """Find a date in another unit than that of known dates."""
+    far = (t - known.last > 10 * known.span) | (known.first - t > known.span)
+    for unit, ticks in TICKS.items():
+        found = far & _dates(t, ticks)
+        if unit == known.unix or not found.any():
+            continue
+        ratio = ticks / known.per_second
+        cure = f"Divide by {ratio:,.0f}" if ratio > 1 else f"Multiply by {1 / ratio:,.0f}"
+        problem = f"looks like {unit} since 1970, but the times of the run are {known.unix}. {cure}."
+        return WrongUnit(int(np.argmax(found)), problem)
+    return None
+
+
+def _other_scale(t: NDArray[np.float64], known: TimeSpan) -> WrongUnit | None:
+    """Find a time far beyond known ones that are not dates; short spans may count anything."""
+    far = (t - known.last > 100 * known.span) & (known.span >= 10_000)
+    for ratio in (1e3, 1e6, 1e9):
+        found = far & (t / ratio >= known.last - known.span / 2) & (t / ratio <= known.last + known.span)
+        if found.any():
+            cure = f"Is it in another unit? Divided by {ratio:,.0f} it would fit."
+            return WrongUnit(int(np.argmax(found)), f"is far beyond the times of the run, {known}. {cure}")
+    for unit, ticks in TICKS.items():
+        found = far & _dates(t, ticks)
+        if found.any():
+            problem = f"looks like {unit} since 1970, but the times of the run, {known}, are not dates."
+            return WrongUnit(int(np.argmax(found)), f"{problem} Use the same origin and unit.")
+    return None
+
+
+def _dates(t: NDArray[np.float64], ticks: float) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = (t / ticks > EARLIEST_DATE) & (t / ticks < LATEST_DATE)
+    return found
 
 
 def parse_time(given: TimeLike, t: Array, name: str) -> Number:

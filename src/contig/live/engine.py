@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -15,7 +16,7 @@ from contig.data.ids import Side
 from contig.errors import ConfigError, RunError
 from contig.files import as_path
 from contig.live.answers import Embeddings, FoundNode, LiveTrajectory, PastEvent, Receipt, Status
-from contig.live.events import Events, checked
+from contig.live.events import Events, StreamTraits, checked
 from contig.live.log import EventLog
 from contig.live.partners import Partners
 from contig.live.queries import Queries
@@ -136,7 +137,15 @@ class Engine:
         with a ``batch_id`` that was used before changes nothing and gets the first receipt again.
         """
         _check_batch_id(batch_id)
-        return self._writer.observe(checked(events, self._traits, self.settings.max_batch), batch_id)
+        return self._writer.observe(
+            checked(events, self._current_traits(), self.settings.max_batch), batch_id
+        )
+
+    def _current_traits(self) -> StreamTraits:
+        """Return what new events must have in common with those known by now."""
+        with self._graph.lock.reading():
+            last = self._graph.clock
+        return replace(self._traits, time=self._traits.time.until(last))
 
     # -- answers -----------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from contig.data.clock import LATEST, TimeSpan, out_of_range
+from contig.data.clock import LATEST, TimeSpan, find_wrong_unit, out_of_range
 from contig.data.columns import Array, Column, is_text, row_place
 from contig.data.feature_columns import RawFeatures, raw_features
 from contig.data.feature_plan import FeaturePlan
@@ -51,7 +51,7 @@ class StreamTraits:
     """What new events have in common with those of the run."""
 
     numeric_ids: bool
-    time: TimeSpan
+    time: TimeSpan  # of the known events
     edge_width: int
     plan: FeaturePlan | None = None  # how feature columns are encoded, if they are
 
@@ -171,6 +171,8 @@ def _times(column: Column, time: TimeSpan) -> Array:
     t = validate_times(column)
     if dates:
         t = _from_seconds(t, time)
+    elif wrong := find_wrong_unit(t, time):
+        raise column.error(wrong.row, wrong.problem, t[wrong.row].item())
     if time.type.startswith("float"):
         return t.astype(np.float64)
     for bad, problem in (

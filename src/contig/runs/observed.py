@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from contig.data.clock import LATEST, TimeSpan, out_of_range
+from contig.data.clock import LATEST, TimeSpan, find_wrong_unit, out_of_range
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
 from contig.data.growing import GrowingArray, GrowingIds
@@ -149,7 +149,7 @@ def selected_rows(events: EventColumns, rows: Ints) -> EventColumns:
 
 
 def _times_of_type(stream: EventStream, t: Array, place: Place) -> Array:
-    """Return times of the stream's type; reject those that it cannot hold."""
+    """Return times of the stream's type; reject those that it cannot hold and those in another unit."""
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
         raise DataError(f"{place(row)}: t={t[row]} is not a whole number, as the times of this run are.")
@@ -158,6 +158,8 @@ def _times_of_type(stream: EventStream, t: Array, place: Place) -> Array:
         raise DataError(
             f"{place(row)}: t={t[row]}: times from {LATEST:,} on may overflow; is the unit right?"
         )
+    if wrong := find_wrong_unit(t, TimeSpan.of(stream.t)):
+        raise DataError(f"{place(wrong.row)}: t={t[wrong.row]} {wrong.problem}")
     return t.astype(stream.t.dtype)
 
 
