@@ -16,7 +16,9 @@ from support.trained import TINY, renew_checksums
 
 from contig.data.events import EventStream
 from contig.errors import DiskError, RunError
+from contig.files import sha256
 from contig.numerics import VERSION
+from contig.runs import folder as folders
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
@@ -239,7 +241,23 @@ def test_a_changed_source_file_is_noticed(tmp_path: Path, caplog: pytest.LogCapt
     read = (run.path / "stream" / "origin.txt").stat().st_mtime
     os.utime(path, (read + 5, read + 5))
     assert len(Run.open(run.path).stream) == 90
-    assert f"{path} has changed since {run.path} read it; the run answers from the 90 events" in caplog.text
+    assert f"{path} has changed since {run.path} read it; the run answers from the events" in caplog.text
+
+
+def test_a_source_file_that_was_written_again_unchanged_has_not_changed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text("src,dst,t\n" + "".join(f"{i % 7},{10 + i % 5},{i}\n" for i in range(90)))
+    run = fit(path, "edgebank", out=tmp_path / "run", show=False)
+    read = (run.path / "stream" / "origin.txt").stat().st_mtime
+    os.utime(path, (read + 5, read + 5))
+    compared = []
+    monkeypatch.setattr(folders, "sha256", lambda source: compared.append(source) or sha256(source))
+    for _ in range(2):
+        Run.open(run.path)
+    assert "has changed" not in caplog.text
+    assert compared.count(path) == 1  # large files are not read at every command
 
 
 @pytest.mark.parametrize("name", ["serving.pt", "best.pt", "checkpoint.pt"])

@@ -16,9 +16,10 @@ One process at a time writes to the folder (``locked``); any number may read.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -256,13 +257,19 @@ class RunFolder:
         return stream
 
     def _warn_if_outdated(self, stream: EventStream) -> None:
-        """Warn if the file that the events were read from has changed since."""
+        """Warn if the file that the events were read from has other content now."""
         source, copy = Path(stream.origin), self.path / "stream" / "origin.txt"
-        if source.is_file() and source.stat().st_mtime > copy.stat().st_mtime:
-            log.warning(
-                f"{source} has changed since {self.path} read it; the run answers from the {len(stream):,} "
-                "events it was trained on. Add later events with 'contig update', or train again."
-            )
+        if not source.is_file() or source.stat().st_mtime <= copy.stat().st_mtime:
+            return
+        modified = source.stat().st_mtime_ns
+        if os.access(source, os.R_OK) and sha256(source) == self.manifest().data.source:
+            with suppress(OSError):  # of a folder that cannot be written
+                os.utime(copy, ns=(modified, modified))  # so that it is not compared again
+            return
+        log.warning(
+            f"{source} has changed since {self.path} read it; the run answers from the events that it knows. "
+            "Add later events with 'contig update', or train again."
+        )
 
     def save(self, name: str, content: dict[str, Any]) -> None:
         """Write tensors and plain values, completely or not at all."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import Split
+from contig.files import sha256
 from contig.numerics import VERSION
 from contig.runs.config import RunConfig
 from contig.schema import Json, Record, decode, encode, read_versioned, rename_key
@@ -24,6 +26,13 @@ class TrainingData(DataFacts):
     """The events of a run, which its folder holds as well."""
 
     fingerprint: str
+    source: str | None = None  # checksum of the file that they were read from, if they were
+
+
+def _source_checksum(origin: str) -> str | None:
+    with suppress(OSError):
+        return sha256(Path(origin)) if Path(origin).is_file() else None
+    return None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,6 +80,7 @@ class RunManifest(Record):
             events=len(stream),
             nodes=stream.num_nodes,
             fingerprint=stream.fingerprint(),
+            source=_source_checksum(stream.origin),
         )
         parts = SplitFacts.of(config.train.split_stream(stream))
         reading = None if stream.read_as is None else stream.read_as.as_dict()
