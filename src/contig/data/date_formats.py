@@ -106,7 +106,10 @@ def _reader(format: str) -> Callable[[str], int]:
 
 
 def fitting_formats(text: pa.ChunkedArray) -> list[str]:
-    """Return the usual formats that all dates of a column fit: two if either number may be the month."""
+    """Return the usual formats that the dates of a column fit: two if either number may be the month.
+
+    Only the first ``COMPARED`` distinct dates are compared.
+    """
     dates = pc.unique(text).slice(0, COMPARED).to_pylist()
     formats = (day + hour for day in DAYS for hour in HOURS)
     fitting = [format for format in formats if all(_fits(date, format) for date in dates)]

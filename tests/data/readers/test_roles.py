@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import logging
 import re
 import shlex
@@ -75,13 +76,40 @@ def test_named_columns_override_recognized_ones() -> None:
 def test_the_notice_says_how_to_use_all_columns(given: Any, width: int) -> None:
     table = pa.table({"src": [5, 6], "dst": [6, 5], "t": [1, 2], "w": [1.0, 2.0], "x": [3, 4], "y y": [5, 6]})
     (notice, *_) = [one for one in read_events(table, features=given).notices if "ignored" in one]
-    advice = re.search(r"--features (.+) \(features=(.*)\)", notice)
+    advice = re.search(r"--features (.+) \(features=(\[.*?\])\)", notice)
     assert (advice is not None) == bool(width)
     if advice is not None:
         names = shlex.split(advice[1])[0].split(",")
         assert str(names) == advice[2]
         assert read_events(table, features=names).edge_width == width
         assert "to predict" not in notice.lower() or given is None
+
+
+VECTORS, TIMES = [[1.0, 2.0], [3.0, 4.0]], pa.array([3, 4], pa.timestamp("s"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"),
+    [
+        ({"features": VECTORS, "mood": [7, 8]}, 1),
+        ({"f0": [1.0, 2.0], "mood": [7, 8], "vectors": VECTORS}, 2),
+        ({"vectors": VECTORS, "mood": [7, 8]}, 1),
+        ({"vectors": VECTORS, "more": VECTORS}, 2),
+        ({"a,b": [1, 2], "c": [3, 4]}, 2),
+        ({"place": [{"x": 1}, {"x": 2}], "tags": [["a"], ["b"]], "at": TIMES, "c": [3, 4]}, 1),
+        ({"place": [{"x": 1}, {"x": 2}], "tags": [["a"], ["b"]], "at": TIMES}, None),
+        ({"features": VECTORS, "more": VECTORS}, None),
+    ],
+)
+def test_the_notice_suggests_only_what_is_accepted(columns: dict[str, Any], width: int | None) -> None:
+    table = pa.table({"src": [5, 6], "dst": [6, 5], "t": [1, 2], **columns})
+    (notice, *_) = [one for one in read_events(table).notices if "ignored" in one]
+    advice = re.search(r"features=(\[.*?\])", notice)
+    found = None if advice is None else read_events(table, features=ast.literal_eval(advice[1])).edge_width
+    assert found == width
+    flag = re.search(r"--features (\S+) \(", notice)
+    assert (flag is None) == (advice is None or "a,b" in columns)
+    assert flag is None or str(shlex.split(flag[1])[0].split(",")) == advice[1]
 
 
 def test_a_named_column_is_not_recognized_for_another_role() -> None:

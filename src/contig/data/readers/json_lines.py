@@ -11,7 +11,7 @@ import pyarrow.json as arrow_json
 
 from contig.data.columns import shortened
 from contig.data.read_options import ReadOptions
-from contig.data.readers.opened import READ_ERRORS, OpenedTable, list_columns, read_errors
+from contig.data.readers.opened import READ_ERRORS, OpenedTable, list_columns, other_columns, read_errors
 from contig.data.readers.text_file import decompressed, read_head
 from contig.errors import DataError
 
@@ -32,6 +32,7 @@ def open_jsonl(path: Path, reading: ReadOptions) -> OpenedTable:
         load=lambda roles: table.select(list(roles.positions)),
         place=lambda row: _place(path, content, row),
         list_columns=list_columns(table.schema),
+        other_columns=other_columns(table.schema),
     )
 
 

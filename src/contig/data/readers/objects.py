@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from contig.data.columns import Column, row_place
-from contig.data.readers.opened import OpenedTable, Roles, list_columns, read_errors
+from contig.data.readers.opened import OpenedTable, Roles, list_columns, other_columns, read_errors
 from contig.errors import DataError
 
 Edge = tuple[Any, Any, Mapping[Any, Any]]
@@ -73,6 +73,7 @@ def _opened(table: pa.Table, origin: str) -> OpenedTable:
         load=lambda roles: table.select(list(roles.positions)),
         place=row_place(origin),
         list_columns=list_columns(table.schema),
+        other_columns=other_columns(table.schema),
     )
 
 
@@ -100,7 +101,9 @@ def _open_lazy(frame: Any) -> OpenedTable:
             return pa.RecordBatchReader.from_stream(rows).read_all()
 
     lists = frozenset(i for i, kind in enumerate(schema.dtypes()) if str(kind).startswith(("List", "Array")))
-    return OpenedTable(origin, names, load, row_place(origin), lists)
+    unusable = ("Struct", "Date", "Time", "Duration", "Object")
+    others = frozenset(i for i, kind in enumerate(schema.dtypes()) if str(kind).startswith(unusable))
+    return OpenedTable(origin, names, load, row_place(origin), lists, others)
 
 
 # --- graphs ------------------------------------------------------------------------------------------

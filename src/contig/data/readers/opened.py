@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from contig.data.columns import ARROW_ERRORS, Column, is_list
+from contig.data.columns import ARROW_ERRORS, Column, is_list, is_text
 from contig.data.feature_columns import Kind
 from contig.data.validation import EventColumns, no_events, validate_columns
 from contig.errors import DataError
@@ -47,6 +47,8 @@ class OpenedTable:
     place: Callable[[int], str]
     """Says where row i is, for messages."""
     list_columns: frozenset[int] = frozenset()
+    other_columns: frozenset[int] = frozenset()
+    """Columns that cannot be features: they hold neither numbers nor text nor lists of numbers."""
     has_header: bool = True
 
     def columns(
@@ -81,6 +83,23 @@ class OpenedTable:
 def list_columns(schema: pa.Schema) -> frozenset[int]:
     """Return the positions of the columns that hold lists."""
     return frozenset(i for i, kind in enumerate(schema.types) if is_list(kind))
+
+
+def other_columns(schema: pa.Schema) -> frozenset[int]:
+    """Return the positions of the columns that cannot be features."""
+    return frozenset(i for i, kind in enumerate(schema.types) if not _can_be_features(kind))
+
+
+def _can_be_features(kind: pa.DataType) -> bool:
+    types = pa.types
+    if is_list(kind):
+        return bool(types.is_integer(kind.value_type) or types.is_floating(kind.value_type))
+    if isinstance(kind, pa.BaseExtensionType):
+        return _can_be_features(kind.storage_type)
+    if types.is_dictionary(kind):
+        return _can_be_features(kind.value_type)
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return is_text(kind) or types.is_null(kind) or any(is_kind(kind) for is_kind in numbers)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contig.data.columns import is_text
 from contig.data.read_options import ReadOptions
 from contig.data.readers.limits import size_limit, too_large
 from contig.data.readers.names import listed
-from contig.data.readers.opened import OpenedTable, Roles, list_columns, read_errors
+from contig.data.readers.opened import OpenedTable, Roles, list_columns, other_columns, read_errors
 from contig.errors import DataError
 
 SUFFIXES = (".parquet", ".pq", ".parq")
@@ -65,7 +65,7 @@ def open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
         part = int(np.searchsorted(ends, row, side="right"))
         return f"{paths[part]}, row {row - int(ends[part]) + counts[part]} (counted from 0)"
 
-    return OpenedTable(str(origin), schema.names, load, place, list_columns(schema))
+    return OpenedTable(str(origin), schema.names, load, place, list_columns(schema), other_columns(schema))
 
 
 def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shlex import quote
@@ -207,13 +207,14 @@ def _similar_files(path: Path) -> str:
 def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading: ReadOptions) -> EventStream:
     """Note the columns that were not used, and how to use them; warn if no features were named or found."""
     used = set(roles.positions)
-    ignored = [name for i, name in enumerate(opened.names) if i not in used and name]
+    positions = [i for i, name in enumerate(opened.names) if i not in used and name]
+    ignored = [opened.names[i] for i in positions]
     if not ignored:
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
     if reading.features is not False:
-        notice += _how_to_use(ignored, [opened.names[i] for i in roles.features])
+        notice += _how_to_use(opened, positions, roles.features)
     if reading.features is not None or roles.features:
         log.info(notice)
     else:
@@ -223,10 +224,25 @@ def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading
     return replace(stream, notices=(*stream.notices, notice))
 
 
-def _how_to_use(ignored: list[str], features: list[str]) -> str:
-    """Say how to use columns as features, in addition to those that are."""
-    them = "it as a feature" if len(ignored) == 1 else "them as features"
-    if len(features) > 10:
+def _how_to_use(opened: OpenedTable, ignored: Sequence[int], features: Sequence[int]) -> str:
+    """Say how to use columns as features, in addition to those that are.
+
+    A column of lists is used alone: instead of other columns, or other columns instead of it.
+    """
+    usable = [i for i in ignored if i not in opened.other_columns]
+    single = [i for i in usable if i not in opened.list_columns]
+    if not usable or (features and not single):
+        return ""
+    chosen = single or usable[:1]
+    vectors = [i for i in features if i in opened.list_columns]
+    them = "it as a feature" if len(chosen) == 1 else "them as features"
+    if chosen != list(ignored):
+        them = f"{', '.join(repr(opened.names[i]) for i in chosen[:10])} as features"
+    if vectors:
+        them += f" instead of {opened.names[vectors[0]]!r}"
+    elif len(features) > 10:
         return f" To use {them}, name all feature columns with --features (features=)."
-    listed = [*features, *ignored[:10]]
+    listed = [opened.names[i] for i in ([] if vectors else features)] + [opened.names[i] for i in chosen[:10]]
+    if any("," in name for name in listed):
+        return f" To use {them}: features={listed!r}, or rename the columns with a comma for --features."
     return f" To use {them}: --features {quote(','.join(listed))} (features={listed!r})."

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from contig.data.columns import row_place
-from contig.data.readers.opened import OpenedTable, list_columns, read_errors
+from contig.data.readers.opened import OpenedTable, list_columns, other_columns, read_errors
 
 
 def open_table(table: Any, origin: str | None = None) -> OpenedTable:
@@ -22,4 +22,5 @@ def open_table(table: Any, origin: str | None = None) -> OpenedTable:
         load=lambda roles: rows.select(list(roles.positions)),
         place=row_place(origin),
         list_columns=list_columns(rows.schema),
+        other_columns=other_columns(rows.schema),
     )
