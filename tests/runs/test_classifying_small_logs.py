@@ -135,6 +135,17 @@ def test_refusals_suggest_what_can_help(trained: Train) -> None:
     assert "--split" not in str(refused.value)
 
 
+def test_a_run_whose_test_events_have_no_labels_says_so(trained: Train) -> None:
+    log = chargebacks(1000)
+    run = trained({**log, "label": np.where(np.arange(1000) < 850, log["label"].astype(float), np.nan)})
+    content = Answer("classify", run.path, "--json").json
+    assert content["quality"] is None
+    assert any("No test event has a label (0 of 150)" in text for text in content["warnings"])
+    shown = " ".join(Answer("classify", run.path).err.split())
+    assert "No test event has a label (0 of 150)" in shown
+    assert "no test events are left" not in shown
+
+
 def test_labels_of_early_events_alone(trained: Train) -> None:
     """Equal labels in the test part are not measured; in the validation part they are refused."""
     log = chargebacks()

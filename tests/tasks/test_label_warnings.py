@@ -7,7 +7,7 @@ import pytest
 
 from contig.tasks.calibration import LabelQuality
 from contig.tasks.classify import LabelCounts, LabelParts
-from contig.tasks.label_warnings import equal_probabilities, few_labels, no_better_than_chance
+from contig.tasks.label_warnings import equal_probabilities, few_labels, no_better_than_chance, no_test_labels
 
 
 def parts(train: int, validation: int, test: int, events: int = 500) -> LabelParts:
@@ -54,3 +54,9 @@ def test_chance_level_is_noticed_where_it_is_measured(auc: float, warned: bool) 
 @pytest.mark.parametrize(("events", "positives"), [(2, 1), (500, 9), (500, 491)])
 def test_an_auc_of_few_events_of_the_rarer_label_is_no_evidence(events: int, positives: int) -> None:
     assert no_better_than_chance(LabelQuality(events=events, positives=positives, auc=0.0)) is None
+
+
+def test_test_events_without_any_label_are_noticed() -> None:
+    assert "No test event has a label (0 of 150)" in no_test_labels(150, parts(40, 12, 0))
+    assert no_test_labels(150, parts(40, 12, 3)) is None
+    assert no_test_labels(0, parts(40, 12, 0)) is None  # a run without test events

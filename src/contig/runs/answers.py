@@ -18,7 +18,12 @@ from contig.data.ids import NodeIds
 from contig.files import as_path
 from contig.tasks.calibration import LabelQuality
 from contig.tasks.classify import LabelParts
-from contig.tasks.label_warnings import equal_probabilities, few_labels, no_better_than_chance
+from contig.tasks.label_warnings import (
+    equal_probabilities,
+    few_labels,
+    no_better_than_chance,
+    no_test_labels,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -230,7 +235,8 @@ class Classification:
     part each belongs (unused: to none), and the qualities are those of the test events. ``last_event`` is the
     time of the last event that a decision knew, masked if there was none. ``decoder`` was chosen by
     ``validation_aucs``; ``fitted_on`` counts the labels of the parts of the run that it was fitted and tested
-    on. ``label_delay`` is how long after its event a label becomes known.
+    on. ``test_events`` is the number of test events of the run, with or without a label; None for new events.
+    ``label_delay`` is how long after its event a label becomes known.
     """
 
     src: Array
@@ -246,6 +252,7 @@ class Classification:
     decoder: str
     validation_aucs: dict[str, float]
     fitted_on: LabelParts
+    test_events: int | None
     label_delay: float
 
     def __len__(self) -> int:
@@ -256,8 +263,9 @@ class Classification:
         """Say why the probabilities are of little use, if they are, and what to do."""
         auc = self.validation_aucs[self.decoder]
         equal = equal_probabilities(self.probability, auc, self.fitted_on)
-        found = (equal or no_better_than_chance(self.quality), few_labels(self.fitted_on))
-        return tuple(text for text in found if text)
+        useless = equal or no_better_than_chance(self.quality)
+        unmeasured = no_test_labels(self.test_events or 0, self.fitted_on)
+        return tuple(text for text in (useless, unmeasured, few_labels(self.fitted_on)) if text)
 
     def table(self) -> pa.Table:
         """Return the columns as an Arrow table."""

@@ -69,6 +69,7 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
         decoder=classifier.chosen.name,
         validation_aucs=dict(classifier.validation_aucs),
         fitted_on=label_parts(split, label),
+        test_events=len(run.split.test),
         label_delay=classifier.delay,
     )
 
@@ -128,6 +129,7 @@ def classify_new(
         decoder=saved.chosen.name,
         validation_aucs=dict(saved.validation_aucs),
         fitted_on=label_parts(split, label),
+        test_events=None,
         label_delay=saved.delay,
     )
 

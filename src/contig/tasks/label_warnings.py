@@ -53,6 +53,16 @@ def no_better_than_chance(quality: LabelQuality | None) -> str | None:
     )
 
 
+def no_test_labels(test_events: int, labels: LabelParts) -> str | None:
+    """Return a warning if there are test events, but none with a label."""
+    if not test_events or labels.test.events:
+        return None
+    return (
+        f"No test event has a label (0 of {test_events:,}), so that the quality of these probabilities was "
+        "not measured. Add labels, or use other parts (contig train --split)."
+    )
+
+
 def few_labels(labels: LabelParts) -> str | None:
     """Return a warning if a part of the stream has too few events of the rarer label."""
     rare = {
