@@ -10,17 +10,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from support.commands import Answer
 from support.trained import tiny_stream
 
 from contig.data.events import EventStream
-from contig.errors import ConfigError, DataError
+from contig.errors import ConfigError, DataError, RunError
 from contig.runs.arrivals import Arrivals, NewEvents
 from contig.runs.repeated_events import known_positions
 from contig.runs.run import Run
 from contig.training.fit import fit
 
 TRAINED, KNOWN = 300, 340
+ONE = torch.ones(1, dtype=torch.int64)
 
 
 def rows_of(stream: EventStream, rows: np.ndarray) -> EventStream:
@@ -127,6 +129,12 @@ def test_labels_that_became_known_later_are_taken_over(
     for one in (run, Run.open(run.path)):
         np.testing.assert_array_equal(one.labeled_stream.label[:KNOWN], expected)
         np.testing.assert_array_equal(one.trained_stream.label, expected[:TRAINED])
+    content = run.folder.load("observed.pt")
+    for rows in (torch.tensor([TRAINED]), torch.tensor([-1]), torch.tensor([2.0]), torch.tensor(3), [3]):
+        with run.folder.locked():
+            run.folder.save("observed.pt", {**content, "training_labels": {"rows": rows, "labels": ONE}})
+        with pytest.raises(RunError, match="training_labels are not labels of training events"):
+            Run.open(run.path)
 
 
 def test_late_events_remain_late_when_known_ones_are_skipped(run: Run, whole: EventStream) -> None:
