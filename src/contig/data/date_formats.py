@@ -106,14 +106,14 @@ def _reader(format: str) -> Callable[[str], int]:
 
 
 def fitting_formats(text: pa.ChunkedArray) -> list[str]:
-    """Return the usual formats that the dates of a column fit: two if either number may be the month.
+    """Return the usual formats that the dates of a column fit.
 
+    There are two if either number may be the month, or if all dates are in May, which may be an abbreviation.
     Only the first ``COMPARED`` distinct dates are compared.
     """
     dates = pc.unique(text).slice(0, COMPARED).to_pylist()
     formats = (day + hour for day in DAYS for hour in HOURS)
-    fitting = [format for format in formats if all(_fits(date, format) for date in dates)]
-    return list({format.replace("%B", "%b"): format for format in fitting}.values())  # May is both
+    return [format for format in formats if all(_fits(date, format) for date in dates)]
 
 
 def _fits(date: str, format: str) -> bool:

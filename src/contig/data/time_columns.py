@@ -145,6 +145,11 @@ def _date_problem(text: pa.ChunkedArray) -> str:
     match fitting_formats(text):
         case [format]:
             return f"is not a date in ISO 8601; set date_format={format!r} (--date-format {format!r})."
+        case [short, long] if long == short.replace("%b", "%B"):
+            return (
+                f"is not a date in ISO 8601; set date_format={short!r} if months are abbreviated (Jun), or "
+                f"{long!r} if not (--date-format)."
+            )
         case [day_first, month_first]:
             return (
                 "is not a date in ISO 8601, and day and month cannot be told apart; set "
