@@ -291,9 +291,14 @@ def test_bad_delays_are_refused(run: contig.Run, delay) -> None:
         run.classify(label_delay=delay, refit=True, show=False)
 
 
+def test_known_events_are_skipped_on_request(run: contig.Run, log: pa.Table, later: pa.Table) -> None:
+    found = run.classify(log.slice(CUT - 50), repeated="skip", **COLUMNS, show=False)
+    assert found.table().equals(run.classify(later, **COLUMNS, show=False).table())
+
+
 def test_bad_events_are_refused(run: contig.Run, log: pa.Table, later: pa.Table) -> None:
-    with pytest.raises(DataError, match="before the last event"):
-        run.classify(log.slice(0, 5), **COLUMNS, show=False)
+    with pytest.raises(DataError, match=r"run already knows .* use repeated='skip' \(--repeated skip\)"):
+        run.classify(log.slice(CUT - 5), **COLUMNS, show=False)
     wrong = later.set_column(later.column_names.index("fraud"), "fraud", pa.array([3] * len(later)))
     with pytest.raises(DataError, match=r"row 0 .*label 3 is neither 0 nor 1"):
         run.classify(wrong, **COLUMNS, show=False)

@@ -13,7 +13,7 @@ import pytest
 from support.trained import tiny_stream
 
 from contig.data.events import EventStream
-from contig.errors import ContigError, RunError
+from contig.errors import ContigError, DataError, RunError
 from contig.runs.run import Run
 from contig.training.fit import fit
 
@@ -133,10 +133,18 @@ def test_a_final_run_is_measured_on_later_events(stream: EventStream, tmp_path: 
     assert heuristics["recency"].result.transductive.events == len(stream) - END
 
 
+def test_known_events_are_skipped_on_request(earlier: Run, stream: EventStream) -> None:
+    found = earlier.evaluate_each(data=stream[END - 25 :], repeated="skip", show=False)
+    expected = earlier.evaluate_each(data=stream[END:], show=False)
+    assert found.table().equals(expected.table())
+    with pytest.raises(DataError, match="none is new"):
+        earlier.evaluate(data=stream[:END], repeated="skip", show=False)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda stream: stream[:9], "and all 8 others. Leave the known ones out"),
+        (lambda stream: stream[:9], "and all 8 others. To skip known events"),
         (lambda stream: stream[:0], "there are no events"),
         (lambda stream: stream[END - 9 : END], "Only events after those of the run can be evaluated"),
         (lambda stream: EventStream.from_arrays(stream.src, stream.dst, stream.t + 9999), "features"),

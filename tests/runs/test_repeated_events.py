@@ -167,7 +167,7 @@ def test_a_refusal_counts_known_and_late_events(run: Run, whole: EventStream) ->
     text = str(refused.value)
     assert "10 of 12 events are known. 2 of 12 events are new, but older than the last known one, at " in text
     assert re.search(rf"at {last}\. To skip known events, .* use late='accept' \(--late accept\)\.$", text)
-    with pytest.raises(DataError, match=r"Leave the known ones out\. Only events after those of the run"):
+    with pytest.raises(DataError, match=r"To skip known events, use .*\. Only events after those of the run"):
         run.evaluate(data=known, show=False)
     assert run.folder.version("observed.pt") == version
     with pytest.raises(ConfigError, match="value for repeated 'ignore'"):

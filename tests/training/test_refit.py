@@ -13,7 +13,7 @@ import torch
 from support.trained import TINY, bit_identical, fast_training, text_id_stream
 
 from contig.data.events import EventStream
-from contig.errors import DataError, RunError
+from contig.errors import ConfigError, DataError, RunError
 from contig.models import DataShape
 from contig.models.ctdne import CTDNE, CTDNEOptions
 from contig.runs.run import Run
@@ -99,9 +99,20 @@ def test_new_events_continue_from_the_weights(run: Run, tmp_path: Path) -> None:
 
 
 def test_older_events_are_refused(run: Run, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"50 of 60 events are known\. Leave the known ones out\."):
+    with pytest.raises(
+        DataError, match=r"50 of 60 events are known\. To skip known events, use repeated='skip'"
+    ):
         refit(run, part(150, 210), out=tmp_path / "new", show=False)
     assert not (tmp_path / "new").exists()
+    with pytest.raises(ConfigError, match="value for repeated 'accept'"):
+        refit(run, part(150, 210), out=tmp_path / "new", show=False, repeated="accept")
+    with pytest.raises(DataError, match="none is new"):
+        refit(run, part(150, 200), out=tmp_path / "new", show=False, repeated="skip")
+
+
+def test_known_events_are_skipped_on_request(run: Run, tmp_path: Path) -> None:
+    found = refit(run, part(150, 210), out=tmp_path / "new", show=False, repeated="skip")
+    assert found.stream.equals(part(0, 210))
 
 
 def test_a_run_in_training_is_refused(run: Run, tmp_path: Path) -> None:

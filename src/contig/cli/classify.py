@@ -11,6 +11,7 @@ from contig.cli import console, outputs
 from contig.cli.commands import Command
 from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder, open_run
+from contig.cli.repeated import Repeated, parse_known_policy
 from contig.data.read_options import ReadOptions
 from contig.wording import counted
 
@@ -42,6 +43,7 @@ def classify(
             help="New events, in order after those that the run knows; labels are optional.",
         ),
     ] = None,
+    repeated: Repeated = "reject",
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FILE", help="A .csv, .parquet or .arrow file to write."),
@@ -68,8 +70,8 @@ def classify(
     event. Boosted trees on simple columns, without the graph, are shown for comparison.
     """
     outputs.check_file("--out", out, *outputs.TABLES)
-    opened = open_run(run, device)
-    found = opened.classify(file, reading, label_delay=label_delay, refit=refit)
+    policy, opened = parse_known_policy(repeated), open_run(run, device)
+    found = opened.classify(file, reading, repeated=policy, label_delay=label_delay, refit=refit)
     if json:
         console.print_json({"run": str(run), **_summary(found)})
     else:

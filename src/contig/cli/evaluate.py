@@ -10,6 +10,7 @@ import typer
 from contig.cli import console, latex, outputs, results
 from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder, Heuristics, open_run
+from contig.cli.repeated import Repeated, parse_known_policy
 from contig.cli.task_options import TaskCommand, chosen_task
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError
@@ -17,6 +18,7 @@ from contig.wording import counted
 
 if TYPE_CHECKING:
     from contig.runs.evaluation_periods import EvaluationPeriod, EventEvaluation
+    from contig.runs.repeated_events import KnownPolicy
     from contig.runs.run import Run
 
 app = typer.Typer()
@@ -67,6 +69,7 @@ def evaluate(
     run: Folder,
     task: TaskName = "link",
     data: Data = None,
+    repeated: Repeated = "reject",
     batch_size: BatchSize = None,
     out: Out = None,
     latex_file: latex.LatexFile = None,
@@ -84,8 +87,8 @@ def evaluate(
     outputs.check_file("--out", out, *FORMATS)
     latex.check_file(latex_file)
     chosen = chosen_task(ctx, task)
-    trained = open_run(run, device)
-    period = _period(trained, data, reading)
+    policy, trained = parse_known_policy(repeated), open_run(run, device)
+    period = _period(trained, data, reading, policy)
     measured = trained.evaluate_each(chosen, data=period, batch_size=batch_size)
     evaluation = measured.evaluation
     others = results.measure_heuristics(trained, chosen, heuristics, batch_size, period)
@@ -101,13 +104,13 @@ def evaluate(
         latex.write(latex_file, {f"{evaluation.facts.data.origin}, {chosen.name}": table})
 
 
-def _period(run: Run, data: str | None, reading: ReadOptions) -> EvaluationPeriod:
+def _period(run: Run, data: str | None, reading: ReadOptions, repeated: KnownPolicy) -> EvaluationPeriod:
     """Return what to evaluate; options of reading need a file."""
     given = reading.as_dict()
     if data is None and given:
         raise ConfigError(f"{next(iter(given))} is an option for reading a file; name the file with --data.")
     with console.status("reading the events" if data is None else f"reading {data}"):
-        return run.evaluation_period(data, reading)
+        return run.evaluation_period(data, reading, repeated)
 
 
 def _write(run: Run, measured: EventEvaluation, path: Path) -> None:

@@ -11,6 +11,7 @@ from contig.cli import console
 from contig.cli.commands import Command
 from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder
+from contig.cli.repeated import Repeated, parse_known_policy
 from contig.cli.training import print_final, resumable
 from contig.data.read_options import ReadOptions
 
@@ -39,6 +40,7 @@ def refit(
         ),
     ],
     reading: ReadOptions,
+    repeated: Repeated = "reject",
     out: Annotated[
         Path | None,
         typer.Option("--out", metavar="FOLDER", show_default="RUN-refit", help="The folder of the new run."),
@@ -67,6 +69,16 @@ def refit(
     """
     from contig.training.refit import refit
 
+    policy = parse_known_policy(repeated)
     with resumable(out):
-        finished = refit(run, on, out=out, in_place=in_place, epochs=epochs, device=device, reading=reading)
+        finished = refit(
+            run,
+            on,
+            out=out,
+            in_place=in_place,
+            epochs=epochs,
+            device=device,
+            reading=reading,
+            repeated=policy,
+        )
     print_final(finished, json)

@@ -25,7 +25,8 @@ from contig.models.contract import EventBatch
 from contig.progress import Display
 from contig.runs.answers import Classification
 from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
-from contig.runs.observed import GrowingStream, checked_times
+from contig.runs.observed import GrowingStream
+from contig.runs.repeated_events import KnownPolicy, Policy, known_policy
 from contig.runs.saved_model import unfit
 from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.calibration import label_quality
@@ -92,21 +93,30 @@ def _classifier_and_inputs(
 
 
 def classify_new(
-    run: Run, events: Any, reading: ReadOptions, *, label_delay: float | None, refit: bool, show: bool | None
+    run: Run,
+    events: Any,
+    reading: ReadOptions,
+    *,
+    repeated: KnownPolicy = "reject",
+    label_delay: float | None,
+    refit: bool,
+    show: bool | None,
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
     run.require_finished("it can classify events")
-    columns, place = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
-    check_label_values(columns, np.array([0, 1]), place)
+    table = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
+    check_label_values(table.columns, np.array([0, 1]), table.place)
+    columns, place = run.without_known(table, repeated)
+    policy = known_policy(repeated)
     # Before a classifier is fitted, which may take minutes.
-    checked_times(run.arrivals.stream, columns.t, place)
+    GrowingStream(run.arrivals, run.history).reject_older(columns, place, repeated=policy)
     saved = None if refit else load_classifier(run, label_delay)
     split = decoder_split(run)
     label = _labels(run, split)
     if saved is None:
         saved, _ = _classifier_and_inputs(run, split, label, label_delay, refit, show)
     with run.online.reading(), Display(show) as display, display.bar("embedding", len(columns.t)) as progress:
-        inputs, new = _new_inputs(run, columns, place, saved, progress)
+        inputs, new = _new_inputs(run, columns, place, policy, saved, progress)
     order = np.argsort(columns.t, kind="stable")
     probability, baseline = (np.empty(len(order)) for _ in range(2))
     probability[order] = saved.chosen.probability(inputs)
@@ -244,11 +254,12 @@ def _new_inputs(
     run: Run,
     columns: EventColumns,
     place: Callable[[int], str],
+    repeated: Policy,
     classifier: LabelClassifier,
     progress: Progress,
 ) -> tuple[LabelInputs, _NewNodes]:
     """Return what is known about new events just before each of them, in time order."""
-    new = GrowingStream(run.arrivals, run.history).check(columns, place)
+    new = GrowingStream(run.arrivals, run.history).check(columns, place, repeated=repeated)
     arrivals = run.arrivals.extended(new)
     grown = arrivals.stream
     first = torch.tensor(new.t[0].item(), dtype=run.history.events["t"].dtype, device=run.history.device)

@@ -22,6 +22,7 @@ from contig.runs.arrivals import Arrivals
 from contig.runs.config import RunConfig
 from contig.runs.metrics import run_facts
 from contig.runs.observed import GrowingStream
+from contig.runs.repeated_events import Policy
 from contig.streaming.prepared import PreparedStream
 from contig.tasks.context import EvaluationContext
 from contig.tasks.predictions import Columns, prediction_table
@@ -100,7 +101,12 @@ def source_name(source: Any) -> str:
 
 
 def later_period(
-    known: KnownEvents, table: PairTable, name: str, model: Model, state: NodeState
+    known: KnownEvents,
+    table: PairTable,
+    name: str,
+    model: Model,
+    state: NodeState,
+    repeated: Policy = "reject",
 ) -> EvaluationPeriod:
     """Return events that come after those of a run as its test; ``state`` says where they are indexed.
 
@@ -108,7 +114,7 @@ def later_period(
     """
     columns, place = table
     try:
-        new = GrowingStream(known.arrivals, known.history).check(columns, place)
+        new = GrowingStream(known.arrivals, known.history).check(columns, place, repeated=repeated)
     except DataError as error:
         raise DataError(f"{error} Only events after those of the run can be evaluated.") from None
     arrivals = known.arrivals.extended(new)

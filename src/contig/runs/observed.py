@@ -67,6 +67,12 @@ class GrowingStream:
             log.warning("The new events were not in time order; sorted by time.")
         return new
 
+    def reject_older(self, events: EventColumns, place: Place, *, repeated: Policy = "reject") -> None:
+        """Raise as ``check`` does if times are of another unit or type, or some events are older."""
+        t = _times_of_type(self.arrivals.stream, events.t, place)
+        if np.any(t < self.arrivals.stream.t[-1]):
+            self.check(events, place, repeated=repeated)  # which also finds the known ones among them
+
     def known(self, events: EventColumns, place: Place) -> Ints:
         """Return the position of the known event that each row repeats, or -1 (see ``known_positions``)."""
         new, order = self._numbered(events, place)
@@ -127,13 +133,6 @@ def new_events(saved: dict[str, Any]) -> NewEvents:
     late = saved["late"].numpy() if "late" in saved else np.zeros(len(columns["t"]), dtype=bool)
     ends = columns["src"], columns["dst"], columns["t"]
     return NewEvents(*ends, columns.get("features"), saved["labels"], saved["is_dst"], late)
-
-
-def checked_times(stream: EventStream, t: Array, place: Place) -> Array:
-    """Return times of the stream's type; reject those before its last event."""
-    times = _times_of_type(stream, t, place)
-    Overlap(TimeSpan.of(stream.t), times, np.zeros(len(t), dtype=bool), place, None).reject_late()
-    return times
 
 
 def selected_rows(events: EventColumns, rows: Ints) -> EventColumns:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contig.data.clock import TimeSpan
 from contig.data.columns import Array, first_true
-from contig.errors import DataError
+from contig.errors import ConfigError, DataError, unknown
 from contig.runs.arrivals import Arrivals, NewEvents
 from contig.wording import counted
 
@@ -23,6 +23,7 @@ Flags = NDArray[np.bool_]
 Place = Callable[[int], str]
 Policy = Literal["reject", "accept"]  # what to do with late or repeated events
 RepeatedPolicy = Literal["reject", "skip", "accept"]
+KnownPolicy = Literal["reject", "skip"]  # where events are predicted or trained on, not added
 
 SKIP = "repeated='skip' (--repeated skip)"
 ACCEPT = "repeated='accept' (--repeated accept)"
@@ -115,6 +116,22 @@ def _ranks(groups: Ints) -> Ints:
     return ranks
 
 
+def check_known_policy(repeated: str) -> None:
+    """Raise ``ConfigError`` for anything but reject and skip."""
+    if repeated not in get_args(KnownPolicy):
+        raise ConfigError(unknown("value for repeated", str(repeated), get_args(KnownPolicy)))
+
+
+def all_known(first: str) -> DataError:
+    """Return the error for events of which none is left; ``first`` is the place of the first one."""
+    return DataError(f"{first}: the run already knows this event and all others; none is new.")
+
+
+def known_policy(repeated: RepeatedPolicy) -> Policy:
+    """Return what to do with known events once those to skip are left out: the rest happened again."""
+    return "reject" if repeated == "reject" else "accept"
+
+
 @dataclass(frozen=True)
 class Overlap:
     """How new events overlap the events of a run; rows are in the order of the file.
@@ -134,11 +151,10 @@ class Overlap:
             return
         if self.known.all() or (self.known & self._older).any():
             raise DataError(self._known_text() + self._late_text() + self._known_cure())
-        cure = "leave them out of the file" if self.late is None else f"use {SKIP}"
         same = "a known one" if self.known.sum() == 1 else "known ones"
         log.warning(
             f"{self._count(self.known)} the same as {same}, at {self._last}; they count as having happened "
-            f"again. If they happened once, {cure}."
+            f"again. If they happened once, use {SKIP}."
         )
 
     def reject_late(self) -> None:
@@ -190,7 +206,7 @@ class Overlap:
 
     def _known_cure(self) -> str:
         if self.late is None:
-            return " Leave the known ones out."
+            return f" To skip known events, use {SKIP}."
         cure = f" To skip known events, use {SKIP}; if they happened a second time, {ACCEPT}"
         if self._late_text():
             return f"{cure}. To take older ones into the history alone, use {ACCEPT_LATE}."

@@ -26,6 +26,7 @@ from contig.runs.evaluation_periods import (
 )
 from contig.runs.metrics import RunMetrics
 from contig.runs.new_events import read_new_events
+from contig.runs.repeated_events import KnownPolicy, known_policy
 from contig.runs.saved_run import SavedRun
 from contig.runs.summaries import run_html, run_text
 from contig.streaming.prepared import PreparedStream
@@ -81,6 +82,7 @@ class Run(SavedRun):
         *,
         data: Any = ...,
         reading: ReadOptions | None = ...,
+        repeated: KnownPolicy = ...,
         batch_size: int | None = ...,
         show: bool | None = ...,
         **options: Any,
@@ -92,6 +94,7 @@ class Run(SavedRun):
         *,
         data: Any = ...,
         reading: ReadOptions | None = ...,
+        repeated: KnownPolicy = ...,
         batch_size: int | None = ...,
         show: bool | None = ...,
     ) -> Evaluation[R]: ...
@@ -102,6 +105,7 @@ class Run(SavedRun):
         *,
         data: Any = ...,
         reading: ReadOptions | None = ...,
+        repeated: KnownPolicy = ...,
         batch_size: int | None = ...,
         show: bool | None = ...,
         **options: Any,
@@ -113,6 +117,7 @@ class Run(SavedRun):
         *,
         data: Any = None,
         reading: ReadOptions | None = None,
+        repeated: KnownPolicy = "reject",
         batch_size: int | None = None,
         show: bool | None = None,
         **options: Any,
@@ -130,11 +135,18 @@ class Run(SavedRun):
         the training by default. The run does not change.
 
         ``data`` are events to test on instead: anything that ``read_events`` takes, read with ``reading``.
-        They must not be before the last event that the run knows; new nodes are allowed. The state first
-        advances over the events between the validation and these.
+        They must not be before the last event that the run knows; new nodes are allowed. Events that the run
+        already knows are left out with ``repeated="skip"``. The state first advances over the events between
+        the validation and these.
         """
         measured = self.evaluate_each(
-            task, data=data, reading=reading, batch_size=batch_size, show=show, **options
+            task,
+            data=data,
+            reading=reading,
+            repeated=repeated,
+            batch_size=batch_size,
+            show=show,
+            **options,
         )
         return measured.evaluation
 
@@ -144,12 +156,13 @@ class Run(SavedRun):
         *,
         data: Any = None,
         reading: ReadOptions | None = None,
+        repeated: KnownPolicy = "reject",
         batch_size: int | None = None,
         show: bool | None = None,
         **options: Any,
     ) -> EventEvaluation:
         """Evaluate as ``evaluate`` does, and also return a prediction for each event."""
-        chosen, period = _task(task, options), self.evaluation_period(data, reading)
+        chosen, period = _task(task, options), self.evaluation_period(data, reading, repeated)
         size = self._batch_size(batch_size)
         state = self._state_before(period, size, show)
         return period.measure(chosen, self.config, self.model, state, size, show)
@@ -159,6 +172,7 @@ class Run(SavedRun):
         events: Any = None,
         reading: ReadOptions | None = None,
         *,
+        repeated: KnownPolicy = "reject",
         label_delay: float | None = None,
         refit: bool = False,
         show: bool | None = None,
@@ -167,7 +181,8 @@ class Run(SavedRun):
         """Return the probability of label 1 for each event, with that of a baseline without the graph.
 
         ``events`` is anything that ``observe`` takes, in order after what the run knows; the run does not
-        change. By default they are the events of the run, and the quality is that of the test events.
+        change. Events that the run already knows are left out with ``repeated="skip"``. By default they are
+        the events of the run, and the quality is that of the test events.
 
         A decision uses what is known strictly before the event: the embeddings of both ends, the event's own
         features, how they compare with the earlier ones of both ends, counts and elapsed times, and the
@@ -179,7 +194,9 @@ class Run(SavedRun):
         """
         given = reading_options(reading).updated(**options)
         if events is not None:
-            return classify_new(self, events, given, label_delay=label_delay, refit=refit, show=show)
+            return classify_new(
+                self, events, given, repeated=repeated, label_delay=label_delay, refit=refit, show=show
+            )
         return classify_known(self, label_delay=label_delay, refit=refit, show=show)
 
     def refit(
@@ -192,12 +209,14 @@ class Run(SavedRun):
         lr: float | None = None,
         show: bool | None = None,
         reading: ReadOptions | None = None,
+        repeated: KnownPolicy = "reject",
         **options: Unpack[ReadKeywords],
     ) -> Run:
         """Train this run once more, on everything it knows or with new events (see ``contig.refit``)."""
         refit = import_module("contig.training.refit").refit  # by name: training builds on runs
         where: dict[str, Any] = {"out": out, "in_place": in_place, "device": str(self.state.device)}
         how: dict[str, Any] = {"epochs": epochs, "lr": lr, "show": show, "reading": reading}
+        how["repeated"] = repeated
         found: Run = refit(self, on, **where, **how, **options)
         return found
 
@@ -208,13 +227,14 @@ class Run(SavedRun):
         names: Sequence[str] = HEURISTICS,
         data: Any = None,
         reading: ReadOptions | None = None,
+        repeated: KnownPolicy = "reject",
         batch_size: int | None = None,
         show: bool | None = None,
         **options: Any,
     ) -> dict[str, Evaluation[Any]]:
         """Measure heuristics as ``evaluate`` measures the model: the same events, negatives and batches."""
         chosen, size, found = _task(task, options), self._batch_size(batch_size), {}
-        period = self.evaluation_period(data, reading)
+        period = self.evaluation_period(data, reading, repeated)
         for name in names:
             config = replace(RunConfig.of(name), train=self.config.train)
             model = build_model(config, period.data.stream).to(self.state.device)
@@ -222,7 +242,9 @@ class Run(SavedRun):
             found[name] = period.measure(chosen, config, model, state, size, show).evaluation
         return found
 
-    def evaluation_period(self, data: Any = None, reading: ReadOptions | None = None) -> EvaluationPeriod:
+    def evaluation_period(
+        self, data: Any = None, reading: ReadOptions | None = None, repeated: KnownPolicy = "reject"
+    ) -> EvaluationPeriod:
         """Return what ``evaluate`` measures: the run's own test events, or those of ``data``."""
         if isinstance(data, EvaluationPeriod):
             return data
@@ -230,7 +252,8 @@ class Run(SavedRun):
             given = reading_options(reading)
             table = read_new_events(data, given, self.features, usual=self.read_as, with_labels=True)
             known = KnownEvents(self.arrivals, self.history, self.split, self.trained_stream.label)
-            return later_period(known, table, source_name(data), self.model, self.state)
+            table, policy = self.without_known(table, repeated), known_policy(repeated)
+            return later_period(known, table, source_name(data), self.model, self.state, policy)
         if self.config.train.final:
             raise RunError(
                 f"{self.path} learned from every event (final=true), so none is left to test on. Evaluate it "

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from contig.data.columns import frozen
 from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
+from contig.data.readers import PairTable
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
 from contig.errors import ConfigError, RunError, unknown
 from contig.history import History
@@ -28,7 +29,14 @@ from contig.runs.folder import RunFolder
 from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
 from contig.runs.observed import new_events, saved_tail, selected_rows
 from contig.runs.observed_file import read_observed
-from contig.runs.repeated_events import Policy, RepeatedPolicy
+from contig.runs.repeated_events import (
+    KnownPolicy,
+    Policy,
+    RepeatedPolicy,
+    all_known,
+    check_known_policy,
+    known_policy,
+)
 from contig.runs.trained_model import TrainedModel
 from contig.streaming.online import replay_stream
 from contig.wording import counted
@@ -153,19 +161,18 @@ class SavedRun(TrainedModel):
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
-            known: Policy = "reject" if repeated == "reject" else "accept"
             with self._undone_on_failure():
                 labeled = 0
                 if repeated == "skip":
-                    columns, place, labeled = self._skip_known(columns, place)
+                    columns, place, labeled = self.skip_known(columns, place)
                 added = len(columns.t)
                 if added:
-                    self.observe_columns(columns, place, repeated=known, late=late)
+                    self.observe_columns(columns, place, repeated=known_policy(repeated), late=late)
                 if added or labeled:
                     self._save_observed()
         return added
 
-    def _skip_known(
+    def skip_known(
         self, events: EventColumns, place: Callable[[int], str]
     ) -> tuple[EventColumns, Callable[[int], str], int]:
         """Return the events that are new, what names their rows, and how many labels the others brought."""
@@ -176,6 +183,18 @@ class SavedRun(TrainedModel):
             labels = f"; {counted(labeled, 'missing label')} became known" if labeled else ""
             log.info(f"Skipped {counted(len(known), 'event')} that the run already knows{labels}.")
         return selected_rows(events, new), lambda row: place(int(new[row])), labeled
+
+    def without_known(self, table: PairTable, repeated: KnownPolicy) -> PairTable:
+        """Return events to predict; ``skip`` leaves out those that the run already knows."""
+        check_known_policy(repeated)
+        if repeated == "reject":
+            return table
+        new = np.flatnonzero(self.known_positions(*table) < 0)
+        if not len(new):
+            raise all_known(table.place(0))
+        if skipped := len(table.columns.t) - len(new):
+            log.info(f"Skipped {counted(skipped, 'event')} that the run already knows.")
+        return PairTable(selected_rows(table.columns, new), lambda row: table.place(int(new[row])))
 
     def _add_labels(self, positions: NDArray[np.int64], given: NDArray[np.int64]) -> int:
         """Set labels of known events where there are none yet, and return how many were set."""

@@ -14,6 +14,7 @@ from contig.options import check_flag
 from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.new_events import check_label_values, read_new_events
+from contig.runs.repeated_events import KnownPolicy, all_known, check_known_policy, known_policy
 from contig.runs.replacement import replaced
 from contig.runs.run import Run
 from contig.training.fit import start
@@ -34,6 +35,7 @@ def refit(
     device: str = "auto",
     show: bool | None = None,
     reading: ReadOptions | None = None,
+    repeated: KnownPolicy = "reject",
     **options: Unpack[ReadKeywords],
 ) -> Run:
     """Train a finished run once more for production, and return the new run.
@@ -42,7 +44,7 @@ def refit(
       its validation and test and those it observed later included, for as many epochs as the run's best one.
     - ``on`` new events (anything that ``read_events`` takes, an ``EventStream``; ``options`` say how to read
       them) continues from the run's weights: one epoch over the run's events and the new ones, which come
-      after them. New nodes are allowed.
+      after them. New nodes are allowed. ``repeated="skip"`` leaves out events that the run already knows.
 
     No event is left to test on. The new run is saved in ``out``, by default next to the run as RUN-refit, and
     the old one does not change. ``in_place`` replaces the old one when the training has ended: the
@@ -57,7 +59,8 @@ def refit(
     folder = None if in_place else _target(opened, out)
     weights, passes = None, opened.metrics.best_epoch
     if not (isinstance(on, str) and on == EVERYTHING):
-        _observe(opened := Run.open(opened.path, device), on, reading_options(reading).updated(**options))
+        given = reading_options(reading).updated(**options)
+        _observe(opened := Run.open(opened.path, device), on, given, repeated)
         weights, passes = opened.model.state_dict(), RENEWED_EPOCHS
     config = _final(opened.config, epochs or max(1, passes), lr)
     on_device = pick_device(device)
@@ -88,12 +91,18 @@ def _target(run: Run, out: str | Path | None) -> RunFolder:
     return folder
 
 
-def _observe(run: Run, events: Any, reading: ReadOptions) -> None:
+def _observe(run: Run, events: Any, reading: ReadOptions, repeated: KnownPolicy) -> None:
     """Add events to an opened run without saving them."""
     labeled = run.trained_stream.label is not None
     columns, place = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=labeled)
     check_label_values(columns, run.trained_stream.label, place)
-    run.observe_columns(columns, place)
+    check_known_policy(repeated)
+    if repeated == "skip":
+        first = place(0)
+        columns, place, _ = run.skip_known(columns, place)
+        if not len(columns.t):
+            raise all_known(first)
+    run.observe_columns(columns, place, repeated=known_policy(repeated))
 
 
 def _final(config: RunConfig, epochs: int, lr: float | None) -> RunConfig:
