@@ -149,6 +149,18 @@ def test_iso_dates_of_unix_times() -> None:
     assert TimeSpan.of(np.array([5.0, 9.0])).written(7.5) == "7.5"
 
 
+def test_dates_are_also_read_in_the_format_of_the_events() -> None:
+    t, format = np.array([MAY - 60, MAY]), "%d.%m.%Y %H:%M"
+    assert parse_time("01.05.2024 00:01", t, "at", format) == MAY + 60
+    assert parse_time("2024-05-01T00:02", t, "at", format) == MAY + 120
+    assert parse_time(str(MAY), t, "at", format) == MAY
+    assert parse_time("20240501", t, "at", "%Y%m%d") == MAY
+    with pytest.raises(
+        DataError, match=r"such as 2024-05-01T12:00 or, as in the events, 01\.05\.2024 12:00 "
+    ):
+        parse_time("noon", t, "--at noon", format)
+
+
 @pytest.mark.parametrize(
     ("known", "new", "problem"),
     [

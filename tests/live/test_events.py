@@ -41,6 +41,19 @@ def test_dates_are_converted_to_the_unit_of_the_run() -> None:
     assert found.t.dtype == np.int64
 
 
+def test_dates_are_also_read_in_the_format_of_the_run() -> None:
+    traits = replace(SECONDS, date_format="%d.%m.%Y %H:%M")
+    found = checked(Events([1, 1], [2, 2], ["01.01.2024 00:01", "01.01.2024 00:02"]), traits, 10)
+    assert found.t.tolist() == [YEAR_2024 + 60, YEAR_2024 + 120]
+    for date in ("2024-01-01T00:01Z", YEAR_2024 + 60):
+        assert checked(Events([1], [2], [date]), traits, 10).t.tolist() == [YEAR_2024 + 60]
+    with pytest.raises(DataError, match=r"row 0 .*'01/13/2024' does not match date_format='%d"):
+        checked(Events([1], [2], ["01/13/2024"]), traits, 10)
+    with pytest.raises(DataError, match="use a finite number or a date in ISO 8601") as refused:
+        checked(Events([1], [2], ["13.01.2024 08:05"]), SECONDS, 10)
+    assert "date_format" not in str(refused.value)  # which a client cannot set
+
+
 def test_numbers_become_text_where_the_ids_of_the_run_are_text() -> None:
     assert checked(Events([7], ["x"], [1]), MILLIS, 10).src == ["7"]
 

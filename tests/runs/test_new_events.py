@@ -287,6 +287,8 @@ def test_a_run_reads_later_files_by_the_columns_that_were_named(tmp_path: Path) 
     assert run.evaluate(data=tmp_path / "later.csv", show=False).result.transductive.events == 30
     scored = Answer("score", run.path, tmp_path / "later.csv", "--out", tmp_path / "scores.csv")
     assert scored.code == 0, scored.err
+    found = Answer("recommend", run.path, "--node", "a1", "--at", "05/03/2024 10:00", "--json").json
+    assert found["at_date"] == "2024-05-03T10:00:00Z"
     assert Answer("update", run.path, tmp_path / "later.csv").code == 0
     refitted = contig.refit(run.path, out=tmp_path / "refitted", show=False)
     assert refitted.observe(tmp_path / "plain.csv") == 1  # other columns are recognized as ever

@@ -87,7 +87,7 @@ def parse_time(option: str, given: str | None, stream: EventStream) -> float | N
 
     if given is None:
         return None
-    time = clock.parse_time(given, stream.t, f"{option} {given}")
+    time = clock.parse_time(given, stream.t, f"{option} {given}", stream.date_format)
     if not abs(time) < clock.LATEST:
         raise ConfigError(f"{option} {given}: times are finite and below {clock.LATEST:,}.")
     span = clock.TimeSpan.of(stream.t)

@@ -152,14 +152,15 @@ def _dates(t: NDArray[np.float64], ticks: float) -> NDArray[np.bool_]:
     return found
 
 
-def parse_time(given: TimeLike, t: Array, name: str) -> Number:
+def parse_time(given: TimeLike, t: Array, name: str, date_format: str | None = None) -> Number:
     """Convert a number or a date to the unit of a stream with the times ``t``.
 
-    Dates are ISO 8601 text, ``datetime``, ``date`` or numpy's; without a time zone they count as UTC.
+    Dates are text in ``date_format`` or ISO 8601, ``datetime``, ``date`` or numpy's; without a time zone they
+    count as UTC.
     Error messages call the value ``name``, for instance ``--at noon``.
     """
     if isinstance(given, str):
-        given = _parse(given, name)
+        given = _parse(given, name, date_format)
     if isinstance(given, np.integer | np.floating):
         given = given.item()
     if isinstance(given, int | float) and not isinstance(given, bool):
@@ -167,14 +168,16 @@ def parse_time(given: TimeLike, t: Array, name: str) -> Number:
     return _in_ticks(_nanoseconds(given, name), TimeSpan.of(t), name)
 
 
-def _parse(text: str, name: str) -> Number | datetime:
-    kinds: tuple[Callable[[str], Number | datetime], ...] = (int, float, datetime.fromisoformat)
+def _parse(text: str, name: str, date_format: str | None) -> Number | datetime:
+    kinds: list[Callable[[str], Number | datetime]] = [int, float, datetime.fromisoformat]
+    if date_format is not None:  # first, since dates may be written in digits alone
+        kinds.insert(0, lambda date: datetime.strptime(date.strip(), date_format))
     for kind in kinds:
         try:
             return kind(text)
         except ValueError:
             continue
-    raise _not_a_time(name)
+    raise _not_a_time(name, date_format)
 
 
 def _nanoseconds(given: Any, name: str) -> int:
@@ -190,9 +193,12 @@ def _nanoseconds(given: Any, name: str) -> int:
     raise _not_a_time(name)
 
 
-def _not_a_time(name: str) -> DataError:
+def _not_a_time(name: str, date_format: str | None = None) -> DataError:
+    as_in_file = (
+        "" if date_format is None else f" or, as in the events, {datetime(2024, 5, 1, 12):{date_format}}"
+    )
     return DataError(
-        f"{name}: not a time; use a number as in the events, or a date such as 2024-05-01T12:00 "
+        f"{name}: not a time; use a number as in the events, or a date such as 2024-05-01T12:00{as_in_file} "
         "(UTC unless it has a time zone)."
     )
 

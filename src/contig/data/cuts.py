@@ -56,7 +56,10 @@ class TimeCuts:
     def positions(self, stream: EventStream) -> tuple[int, int]:
         """Return the positions of the first validation event and of the first test event."""
         name = f"split={self.val},{self.test}"
-        val, test = (_finite(parse_time(text, stream.t, name), name) for text in (self.val, self.test))
+        val, test = (
+            _finite(parse_time(text, stream.t, name, stream.date_format), name)
+            for text in (self.val, self.test)
+        )
         if not val < test:
             raise ConfigError(
                 f"{name}: validation begins at the first time and the test at the second, so the first must "

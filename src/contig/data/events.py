@@ -68,6 +68,11 @@ class EventStream:
     dates: bool = False
     read_as: ReadOptions | None = field(default=None, repr=False)
 
+    @property
+    def date_format(self) -> str | None:
+        """How the times were written where they were read, if neither as numbers nor in ISO 8601."""
+        return None if self.read_as is None else self.read_as.date_format
+
     @classmethod
     def from_arrays(
         cls,

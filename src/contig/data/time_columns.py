@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,15 +20,16 @@ from contig.data.numbers import EXACT, is_number, whole_numbers
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT_DIGITS = 15  # different decimal numbers of up to 15 digits stay different in float64
-BAD_TIME = (
-    "is not a time; use a finite number or a date in ISO 8601 such as 2024-05-01T12:00:00Z, or say how dates "
-    "are written: date_format='%m/%d/%Y %H:%M' (--date-format)."
-)
+NOT_A_TIME = "is not a time; use a finite number or a date in ISO 8601 such as 2024-05-01T12:00:00Z"
+BAD_TIME = f"{NOT_A_TIME}, or say how dates are written: date_format='%m/%d/%Y %H:%M' (--date-format)."
 TOO_FINE = "is finer than a microsecond, the limit for dates; round it, or store integer nanoseconds."
 TOO_LONG = "has more digits than float64 holds; store times as integers of a smaller unit."
 
 
-def validate_times(column: Column) -> Array:
+Problem = Callable[[pa.ChunkedArray], str]  # returns what is wrong with written dates
+
+
+def validate_times(column: Column, *, date_format_can_be_set: bool = True) -> Array:
     """Return times: finite numbers (int64 or float64), or dates, which become Unix seconds.
 
     A time that this would change is rejected: whole numbers stay exact, and different times stay different.
@@ -37,7 +39,7 @@ def validate_times(column: Column) -> Array:
     values = column.values.cast(pa.large_string()) if written else column.plain()
     text = pc.utf8_trim_whitespace(values) if is_text(values.type) else None
     if text is not None:
-        values = _parse_times(column, text)
+        values = _parse_times(column, text, _date_problem if date_format_can_be_set else _not_iso)
     kind = values.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return _unix_seconds(column, values)
@@ -80,7 +82,7 @@ def _unix_seconds(column: Column, dates: pa.ChunkedArray) -> Array:
     return seconds
 
 
-def _parse_times(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
+def _parse_times(column: Column, text: pa.ChunkedArray, problem: Problem) -> pa.ChunkedArray:
     """Parse written times: all numbers or all dates, as the first one is."""
     if is_number(text[0].as_py()):
         return _parse_numbers(column, text)
@@ -90,7 +92,7 @@ def _parse_times(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
                 return text.cast(pa.timestamp(unit, zone))
             except pa.ArrowInvalid:
                 continue
-    return _parse_mixed_dates(column, text)
+    return _parse_mixed_dates(column, text, problem)
 
 
 def _parse_numbers(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -125,7 +127,7 @@ def _reject_rounded(column: Column, text: pa.ChunkedArray, times: NDArray[np.flo
             raise column.error(row, f"becomes equal to another time: it {TOO_LONG}", value)
 
 
-def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
+def _parse_mixed_dates(column: Column, text: pa.ChunkedArray, problem: Problem) -> pa.ChunkedArray:
     """Parse dates with and without time zones in one column, slowly."""
     microseconds = np.empty(len(text), dtype=np.int64)
     for row, value in enumerate(text.to_pylist()):
@@ -136,8 +138,12 @@ def _parse_mixed_dates(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray
             date = date if date.tzinfo else date.replace(tzinfo=UTC)
             microseconds[row] = (date - EPOCH) // timedelta(microseconds=1)
         except (ValueError, OverflowError):
-            raise column.error(row, _date_problem(text), value) from None
+            raise column.error(row, problem(text), value) from None
     return pa.chunked_array([pa.array(microseconds).cast(pa.timestamp("us", "UTC"))])
+
+
+def _not_iso(text: pa.ChunkedArray) -> str:
+    return f"{NOT_A_TIME}."
 
 
 def _date_problem(text: pa.ChunkedArray) -> str:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from contig.data.clock import LATEST, TimeSpan, find_wrong_unit, out_of_range
 from contig.data.columns import Array, Column, is_text, row_place
+from contig.data.date_formats import parsed_dates
 from contig.data.feature_columns import RawFeatures, raw_features
 from contig.data.feature_plan import FeaturePlan
 from contig.data.ids import TextIds
@@ -54,6 +55,7 @@ class StreamTraits:
     time: TimeSpan  # of the known events
     edge_width: int
     plan: FeaturePlan | None = None  # how feature columns are encoded, if they are
+    date_format: str | None = None  # how dates are written, if not in ISO 8601
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,7 @@ def checked(events: Events | pa.Table, traits: StreamTraits, max_batch: int) -> 
     if len(columns["t"]) > max_batch:
         raise DataError(f"{len(columns['t']):,} events are too many for one batch; send up to {max_batch:,}.")
     src, dst = (_labels(columns[name], traits.numeric_ids) for name in ("src", "dst"))
-    t, features = _times(columns["t"], traits.time), _fitting(features, traits.edge_width)
+    t, features = _times(columns["t"], traits), _fitting(features, traits.edge_width)
     order = np.argsort(t, kind="stable")
     rows = order.tolist()
     ordered = None if features is None else features[order]
@@ -165,10 +167,10 @@ def _labels(column: Column, numeric: bool) -> list[int | str]:
     return [labels[code] for code in ids.codes.tolist()]
 
 
-def _times(column: Column, time: TimeSpan) -> Array:
+def _times(column: Column, traits: StreamTraits) -> Array:
     """Return times in the unit and type of the run's events."""
-    dates = _are_dates(column)
-    t = validate_times(column)
+    time, dates = traits.time, _are_dates(column)
+    t = validate_times(_with_parsed_dates(column, traits.date_format), date_format_can_be_set=False)
     if dates:
         t = _from_seconds(t, time)
     elif wrong := find_wrong_unit(t, time):
@@ -183,6 +185,20 @@ def _times(column: Column, time: TimeSpan) -> Array:
             row = int(np.argmax(bad))
             raise column.error(row, problem, t[row].item())
     return t.astype(np.int64)
+
+
+def _with_parsed_dates(column: Column, date_format: str | None) -> Column:
+    """Parse dates in the run's own format; those in ISO 8601 stay as they are."""
+    if date_format is None or not is_text(column.values.type) or not _are_dates(column):
+        return column
+    try:
+        return parsed_dates(column, date_format)
+    except DataError as error:
+        try:
+            validate_times(column)
+        except DataError:
+            raise error from None
+        return column
 
 
 def _are_dates(column: Column) -> bool:

@@ -34,9 +34,16 @@ Ints = NDArray[np.int64]
 class Queries:
     """Answers from a graph and the user's ids; any number of threads may ask."""
 
-    def __init__(self, graph: LiveGraph, ids: NodeIndex, partners: Partners, trained_times: Array) -> None:
+    def __init__(
+        self,
+        graph: LiveGraph,
+        ids: NodeIndex,
+        partners: Partners,
+        trained_times: Array,
+        date_format: str | None = None,
+    ) -> None:
         self.graph, self.ids, self.partners = graph, ids, partners
-        self._trained_times = trained_times  # used to convert dates
+        self._trained_times, self._date_format = trained_times, date_format  # used to convert dates
         self.span = TimeSpan.of(trained_times)
 
     # -- answers -----------------------------------------------------------------------------------------
@@ -172,7 +179,7 @@ class Queries:
 
     def _given_time(self, given: TimeLike) -> Tensor:
         t = self.graph.history.events["t"]
-        at = parse_time(given, self._trained_times, f"at={given!r}")
+        at = parse_time(given, self._trained_times, f"at={given!r}", self._date_format)
         if not abs(at) < LATEST:
             raise DataError(f"at={given!r}: pass a finite time.")
         whole = math.floor(at) == at

@@ -121,7 +121,9 @@ def _trained(path: Path, device: str) -> TrainedPart:
         history=history,
         ids=NodeIndex(stream.ids),
         batch_size=run.batch_size,
-        traits=StreamTraits(stream.ids.labels.dtype.kind == "i", time, stream.edge_width, plan),
+        traits=StreamTraits(
+            stream.ids.labels.dtype.kind == "i", time, stream.edge_width, plan, stream.date_format
+        ),
         times=np.array([time.first, time.last], dtype=stream.t.dtype),
         late=run.arrivals.late,
     )

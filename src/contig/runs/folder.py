@@ -254,7 +254,7 @@ class RunFolder:
                 f"in config.json differs). Restore the folder, or train again on {stream.origin}."
             )
         self._warn_if_outdated(stream)
-        return stream
+        return replace(stream, read_as=self.manifest().read_as)
 
     def _warn_if_outdated(self, stream: EventStream) -> None:
         """Warn if the file that the events were read from has other content now."""

@@ -32,7 +32,9 @@ def paired(src: Any, dst: Any) -> tuple[Array, Array]:
     return sides[0], sides[1]
 
 
-def query_time(given: TimeLike | None, stream_times: Array, indexed: Tensor) -> Tensor:
+def query_time(
+    given: TimeLike | None, stream_times: Array, indexed: Tensor, date_format: str | None = None
+) -> Tensor:
     """Convert a time to a tensor like ``indexed``, the times of the history.
 
     None means just after the last event.
@@ -40,7 +42,7 @@ def query_time(given: TimeLike | None, stream_times: Array, indexed: Tensor) -> 
     if given is None:
         last = indexed[-1]
         return torch.nextafter(last, last.new_tensor(math.inf)) if last.is_floating_point() else last + 1
-    at = parse_time(given, stream_times, f"at={given!r}")
+    at = parse_time(given, stream_times, f"at={given!r}", date_format)
     if not abs(at) < LATEST:
         raise DataError(f"at={at}: pass a finite time.")
     # Embeddings move between two whole times too.
@@ -48,26 +50,32 @@ def query_time(given: TimeLike | None, stream_times: Array, indexed: Tensor) -> 
     return torch.tensor(at, dtype=dtype, device=indexed.device)
 
 
-def pair_times(times: Sequence[TimeLike] | NDArray[Any], stream_times: Array) -> Array:
+def pair_times(
+    times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, date_format: str | None = None
+) -> Array:
     """Convert the times of pairs, one each, to numbers of the stream's unit."""
-    numbers = _numbers(times, stream_times, "t")
+    numbers = _numbers(times, stream_times, "t", date_format)
     if numbers.ndim != 1:
         raise DataError("t must be a time, or one time per pair.")
     return numbers
 
 
-def ascending_times(times: Sequence[TimeLike] | NDArray[Any], stream_times: Array) -> Array:
+def ascending_times(
+    times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, date_format: str | None = None
+) -> Array:
     """Convert the times of a trajectory to numbers of the stream's unit; raise unless they ascend."""
-    numbers = _numbers(times, stream_times, "times")
+    numbers = _numbers(times, stream_times, "times", date_format)
     if numbers.ndim != 1 or not len(numbers) or np.any(np.diff(numbers) < 0):
         raise DataError("times must be a non-empty sequence in ascending order.")
     return numbers
 
 
-def _numbers(times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, name: str) -> Array:
+def _numbers(
+    times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, name: str, date_format: str | None
+) -> Array:
     numbers = np.asarray(times)
     if numbers.ndim == 1 and numbers.dtype.kind not in "iuf":
-        return np.array([parse_time(one, stream_times, f"{name}: {one!r}") for one in times])
+        return np.array([parse_time(one, stream_times, f"{name}: {one!r}", date_format) for one in times])
     return numbers
 
 

@@ -303,7 +303,9 @@ class TrainedModel:
     def _score(self, src: Any, dst: Any, t: Any, as_of: AsOf | None) -> Scores:
         one_time = t is None or isinstance(t, str) or not isinstance(t, Iterable)
         sources, destinations = paired(src, dst)
-        times = self._time(t).cpu().numpy() if one_time else pair_times(t, self.stream.t)
+        times = (
+            self._time(t).cpu().numpy() if one_time else pair_times(t, self.stream.t, self.stream.date_format)
+        )
         times = np.broadcast_to(times, len(sources)) if one_time else times
         check_lengths({"src": len(sources), "dst": len(destinations), "t": len(times)}, "score")
         pairs = EventColumns(
@@ -361,7 +363,7 @@ class TrainedModel:
         Times after the node's latest event give its continuous path from there to now.
         """
         with self.online.reading():
-            ascending = ascending_times(times, self.stream.t)
+            ascending = ascending_times(times, self.stream.t, self.stream.date_format)
             rows = torch.from_numpy(self._rows([node], side=side))
             embeddings = []
             for value in ascending.tolist():
@@ -404,4 +406,4 @@ class TrainedModel:
 
     def _time(self, given: TimeLike | None) -> Tensor:
         """Return a time on the history's device; None means just after the last event."""
-        return query_time(given, self.stream.t, self.history.events["t"])
+        return query_time(given, self.stream.t, self.history.events["t"], self.stream.date_format)

@@ -35,7 +35,9 @@ class Event(_Body):
 
     src: NodeId
     dst: NodeId
-    t: Time = Field(description="a number in the unit of the training events, or a date in ISO 8601")
+    t: Time = Field(
+        description="a number in the unit of the training events, or a date in ISO 8601 or written as those"
+    )
     features: Annotated[list[Number], Field(fail_fast=True)] | dict[StrictStr, Value] | None = Field(
         None,
         description="the run's features, if it has any: by name, null if missing; or a list in their order",
