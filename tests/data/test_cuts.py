@@ -131,7 +131,7 @@ def test_shares_and_times_are_told_apart(given: Any, cuts: Any, text: str) -> No
         ("nan,5", "must be finite"),
         ("noon,2024-05-03", "noon,2024-05-03: not a time"),
         ("2023-05-03,2024-05-03", "training part is empty because there are no events before 2023-05-03"),
-        ("2024-05-01,2024-05-03", "no events before 2024-05-01; the events run from 2024-05-01T00:00:00 to"),
+        ("2024-05-01,2024-05-03", "no events before 2024-05-01; the events run from 2024-05-01T00:00:00Z to"),
         ("2024-05-03,2025-05-03", "test part is empty because there are no events from 2025-05-03 on"),
         ("2024-05-06,2024-05-07", "validation part is empty because there are no events from 2024-05-06 unt"),
         (f"0,{10**30}", "training part is empty"),
