@@ -331,8 +331,11 @@ def test_a_folder_keeps_its_own_run(
     shutil.rmtree(moved)
     with open_engine(tmp_path / "live", moved) as engine:  # it has a copy
         assert engine.status().live_events == 0
-    with pytest.raises(RunError, match="serves another version"):
+    with pytest.raises(RunError, match="serves another version") as refused:
         open_engine(tmp_path / "live", live_run("contig"))
+    place = tmp_path / "live"
+    assert f"contig serve {place / 'run'} --folder {place}. To serve the new one" in str(refused.value)
+    open_engine(place, place / "run").close()  # as the message says
 
 
 @pytest.mark.parametrize("batch_id", ["", 5, "half \ud83d"])

@@ -218,3 +218,7 @@ def test_the_command_sends_a_file(
     assert "23 events accepted, 0 known from before, 0 rejected" in Answer(*command).words
     assert "0 events accepted, 23 known from before, 0 rejected" in Answer(*command).words
     assert engine.status().events == 260 + 23
+    file.write_text("who,what,when\nn3,n12,5.5\nn3,n12,500.5\n")
+    late = Answer(*command)
+    assert "1 event accepted, 0 known from before, 1 rejected" in late.words
+    assert late.code == 1

@@ -193,6 +193,8 @@ def test_unknown_fields_are_counted_where_they_are_many(path: str, http: TestCli
 def test_errors_name_their_place(http: TestClient) -> None:
     answer = http.post("/events", **changed(dst=1.5)).json()
     assert {error["where"].rpartition(".")[0] for error in answer["errors"]} == {"body[1].dst"}
+    assert answer["detail"] == "Some events of the body are not valid; see errors."
+    assert http.post("/events", **BAD["an object"]).json()["detail"].startswith("The body is not a list")
     answer = http.post("/events", **BAD["a bad line"]).json()
     assert [error["where"] for error in answer["errors"]] == ["body[1].src", "body[1].dst", "body[1].t"]
 

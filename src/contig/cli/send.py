@@ -41,6 +41,7 @@ def send(
 
     Every batch is on disk before the next is sent. Run the same command again after an
     interruption: the service recognizes the batches it has, and sending continues where it stopped.
+    The exit status is 1 if the service rejected events.
     """
     need_extra()
     from contig.serve.client import Client
@@ -56,3 +57,5 @@ def send(
     )
     for one in summary.examples:
         console.notice(f"event {one.row:,} of {file} was rejected: {one.reason}")
+    if summary.rejected:
+        raise typer.Exit(1)

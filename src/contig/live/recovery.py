@@ -74,8 +74,9 @@ def adopt_run(folder: Path, run: Path | None, event_log: EventLog) -> None:
         raise RunError(f"{folder / RUN} was changed; restore it from a backup.")
     if run is not None and run.exists() and fingerprint(run) != known:
         raise RunError(
-            f"{folder} serves another version of {run}: the run was trained or updated since. Open it "
-            "without a run to keep serving that version, or choose a new folder for this one."
+            f"{folder} serves another version of {run}: the run was trained or updated since. To keep "
+            f"serving that version: contig serve {folder / RUN} --folder {folder}. To serve the new one, "
+            f"without the events that were sent to the service: contig serve {run} --folder NEW-FOLDER."
         )
 
 

@@ -63,7 +63,10 @@ def _json(body: bytes, limit: int) -> pa.Table:
         events = _events(limit).validate_json(body)
     except ValidationError as error:
         check_length(error, limit)
-        raise _invalid("The body is not a list of events.", errors_in_body(error)) from None
+        errors = errors_in_body(error)
+        a_list = all(one["loc"] for one in _details(error))
+        problem = "Some events of the body are not valid" if a_list else "The body is not a list of events"
+        raise _invalid(f"{problem}; see errors.", errors) from None
     return _table(events)
 
 
@@ -102,7 +105,7 @@ def _json_lines(body: bytes, limit: int) -> pa.Table:
             if len(errors) >= SHOWN_ERRORS:
                 break
     if errors:
-        raise _invalid("Some lines of the body are not events.", errors[:SHOWN_ERRORS])
+        raise _invalid("Some lines of the body are not valid events; see errors.", errors[:SHOWN_ERRORS])
     return _table(events)
 
 

@@ -86,6 +86,22 @@ def test_csv_without_header_by_position(tmp_path: Path) -> None:
         read_events(path, src=0, dst=1, t=4)
 
 
+@pytest.mark.parametrize(
+    ("first", "positions"),
+    [
+        ("Anna Van Dyk 408,Shop 5,2024-05-01T10:00", "src=0, dst=1, t=2"),
+        ("13.01.2024 08:05,Anna,Shop", "src=1, dst=2, t=0"),
+        ("Anna,1714521600,Shop", "src=0, dst=2, t=1"),
+        ("Anna,Shop,1714521600,5", "src=0, dst=1, t=2"),
+    ],
+)
+def test_a_first_event_is_not_taken_for_a_header(first: str, positions: str, tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    path.write_text(f"{first}\n{first}\n")
+    with pytest.raises(DataError, match=f"seems to have no header.*{positions}"):
+        read_events(path)
+
+
 def test_blank_separated_lines_of_another_width_by_position(tmp_path: Path) -> None:
     path = tmp_path / "weighted.txt"
     path.write_text("# src dst weight t\n1 2 0.5 10\n2 3 0.25 11\n")

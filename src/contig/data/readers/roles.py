@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from shlex import quote
 
+import pyarrow as pa
+
+from contig.data.date_formats import fitting_formats
 from contig.data.numbers import is_number
 from contig.data.read_options import ColumnName, ReadOptions
 from contig.data.readers.names import listed, plain_name
@@ -156,13 +160,14 @@ def _no_columns(table: OpenedTable, missing: Sequence[str], taken: set[int]) -> 
     if len(table.names) < len(REQUIRED):
         return DataError(
             f"{table.origin}: events need three columns, a source, a destination and a time; found only "
-            f"{' and '.join(map(repr, table.names))}. Add what is missing; of a file, check the separator."
+            f"{' and '.join(map(repr, table.names))}. Add the others, or check the file's separator."
         )
-    if not table.has_header or all(is_number(name) for name in table.names):
+    if not table.has_header or any(is_number(name) or _is_date(name) for name in table.names):
+        src, dst, t = _likely_positions(table.names)
         return DataError(
             f"{table.origin}: no column for {' and '.join(map(repr, missing))}; the file seems to have no "
             f"header, and its first event has {len(table.names)} fields. Give the columns by position: "
-            "src=0, dst=1, t=2, or on the command line --src 0 --dst 1 --time 2."
+            f"src={src}, dst={dst}, t={t}, or on the command line --src {src} --dst {dst} --time {t}."
         )
     known = {role: NODE_NAMES.get(role, ALIASES[role]) for role in missing}
     problem = " and ".join(f"the {ROLE_WORDS[role]} ({', '.join(known[role][:4])}, ...)" for role in missing)
@@ -173,6 +178,28 @@ def _no_columns(table: OpenedTable, missing: Sequence[str], taken: set[int]) -> 
         f"{table.origin}: no column is recognized for {problem}; there are {listed(table.names)}. Name them, "
         f"for instance {keywords}, or on the command line {flags}."
     )
+
+
+def _is_date(name: str) -> bool:
+    return bool(fitting_formats(pa.chunked_array([[name.strip()]]))) or _is_iso_date(name.strip())
+
+
+def _is_iso_date(name: str) -> bool:
+    try:
+        datetime.fromisoformat(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _likely_positions(first: Sequence[str]) -> tuple[int, int, int]:
+    """Return where source, destination and time may be in the first event of a file without a header."""
+    columns = range(len(first))
+    dates = [i for i in columns if _is_date(first[i]) and not is_number(first[i])]
+    numbers = [i for i in columns if is_number(first[i])]
+    t = next(iter(dates or ([] if 2 in numbers else numbers)), 2)
+    src, dst = [i for i in columns if i != t][:2]
+    return src, dst, t
 
 
 def _guesses(table: OpenedTable, known: Mapping[str, Sequence[str]], taken: set[int]) -> dict[str, str]:
