@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,9 +39,11 @@ Q1, Q2, Q3, Q4 = (
 
 def pool(active: Tensor, mask: Tensor) -> Tensor:
     """Pool tokens (see ``contig.kernels.token_pool``)."""
-    mask = mask.expand(active.shape[:-1]).reshape(-1, active.shape[-2])
-    pooled: Tensor = _Pool.apply(active.reshape(-1, *active.shape[-2:]), mask)  # type: ignore[no-untyped-call]
-    return pooled.view(*active.shape[:-2], -1)
+    *rows, slots, width = active.shape
+    tokens = active.reshape(math.prod(rows), slots, width)
+    mask = mask.expand(*rows, slots).reshape(math.prod(rows), slots)
+    pooled: Tensor = _Pool.apply(tokens, mask)  # type: ignore[no-untyped-call]
+    return pooled.view(*rows, POOLS * width)
 
 
 class _Pool(torch.autograd.Function):
