@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -153,3 +154,13 @@ def test_labels_of_a_stream_leave_its_nodes_as_they_are() -> None:
     assert found.node_features is stream.node_features
     with pytest.raises(DataError, match="label"):
         as_stream(stream, [0, 1])
+
+
+def test_columns_are_named_by_reading_the_events() -> None:
+    table = pa.table({"Customer": ["a", "b"], "Shop": ["x", "y"], "When": [1, 2]})
+    with pytest.raises(
+        DataError, match=r"To name columns, pass contig\.read_events\(X, src=\.\.\., \.\.\.\)"
+    ):
+        as_stream(table)
+    with pytest.raises(DataError, match="To name columns, pass"):
+        as_stream(table, [0, 1])

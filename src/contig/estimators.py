@@ -133,7 +133,9 @@ class ContigClassifier(ClassifierMixin, _EventEstimator):  # type: ignore[misc]
     """Classify events: the probability of label 1, from the graph and the events' own features.
 
     - ``fit(X, y)`` trains a model on events, then a classifier on their labels ``y``: 0, 1, or NaN where a
-      label is not known.
+      label is not known. A table has the columns ``src``, ``dst`` and ``t``. To name other columns, feature
+      columns or that of the labels, pass ``contig.read_events(X, src=..., features=..., label=...)``; later
+      tables are then read in the same way.
     - ``predict_proba(X)`` takes later events and returns the probabilities ``[events, 2]`` of both classes;
       ``predict(X)`` is 1 where that of label 1 is at least ``threshold``.
 
@@ -170,14 +172,21 @@ def as_stream(X: Any, y: Any = None) -> EventStream:
     """Return events as a stream; labels ``y`` take the place of those in ``X``."""
     table = _table(X)
     if y is None:
-        return table if isinstance(table, EventStream) else read_events(table)
+        return table if isinstance(table, EventStream) else _read(table)
     if isinstance(table, EventStream):
         return replace(table, label=validate_arrays(table.src, table.dst, table.t, y, None, "y").label)
     rows = table if isinstance(table, dict) else _arrow(table)
     if isinstance(rows, dict):
-        return read_events({**rows, "label": np.asarray(y)}, label="label")
+        return _read({**rows, "label": np.asarray(y)}, label="label")
     rows = rows.drop_columns(["label"]) if "label" in rows.column_names else rows
-    return read_events(rows.append_column("label", pa.array(np.asarray(y))), label="label")
+    return _read(rows.append_column("label", pa.array(np.asarray(y))), label="label")
+
+
+def _read(table: Any, label: str | None = None) -> EventStream:
+    try:
+        return read_events(table, label=label)
+    except DataError as error:
+        raise DataError(f"{error} To name columns, pass contig.read_events(X, src=..., ...).") from None
 
 
 def _table(X: Any) -> Any:
@@ -192,7 +201,7 @@ def _table(X: Any) -> Any:
 
 def _arrow(table: Any) -> pa.Table:
     if not hasattr(table, "__arrow_c_stream__"):
-        return read_events(table).to_arrow()
+        return _read(table).to_arrow()
     return pa.RecordBatchReader.from_stream(table).read_all()
 
 

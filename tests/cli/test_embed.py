@@ -11,6 +11,9 @@ import pytest
 from pyarrow import csv, feather
 from support.commands import SET, START, Answer, date, seconds
 
+from contig.cli.nodes import read_ids
+from contig.data.events import EventStream
+from contig.errors import ConfigError
 from contig.runs.run import Run
 
 READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
@@ -123,3 +126,12 @@ def test_dates_need_a_stream_with_dates(here: Path) -> None:
     answer = Answer("recommend", "run", "--node", "1", "--at", "2024-05-01")
     assert answer.code == 2
     assert "do not look like dates; use a number" in answer.err
+
+
+def test_an_id_with_a_comma_needs_a_file(tmp_path: Path) -> None:
+    stream = EventStream.from_arrays(["Anna", "Smith, Jr. 5"], ["shop", "shop"], [1, 2])
+    with pytest.raises(ConfigError, match=r"the id 'Smith, Jr\. 5' has a comma; give a file with one id per"):
+        read_ids("--nodes", "Anna,Smith, Jr. 5", stream)
+    (tmp_path / "ids.txt").write_text("Anna\nSmith, Jr. 5\n")
+    assert read_ids("--nodes", str(tmp_path / "ids.txt"), stream) == ["Anna", "Smith, Jr. 5"]
+    assert read_ids("--nodes", "Anna,Smith", stream) == ["Anna", "Smith"]

@@ -22,7 +22,7 @@ def test_nearest(run: Path) -> None:
     assert (found["node"], found["at"], found["last_event"]) == ("n9", when, expected.last_event)
     answer = Answer(*command)
     for rank, one in enumerate(expected, 1):
-        assert f"{rank} {one.node} {one.similarity:.3f}" in answer.words
+        assert f"{rank} {one.node} {one.similarity:.5f}" in answer.words
     assert f"at {date(when)}, from the events up to {date(expected.last_event)}" in answer.err
     assert Answer(*command, "--out", "n.parquet").code == 0
     table = pq.read_table("n.parquet").to_pydict()

@@ -154,3 +154,13 @@ def test_an_address_that_cannot_be_used_is_an_error(engine: Engine) -> None:
             serve(engine, ServeSettings(port=taken.getsockname()[1]))
     with pytest.raises(ConfigError, match="token"):
         serve(engine, ServeSettings(host="0.0.0.0"))
+
+
+def test_running_needs_an_engine() -> None:
+    with (
+        pytest.raises(
+            ConfigError, match=r"running\('runs/own'\): pass an engine, such as contig\.live\.Engine"
+        ),
+        running("runs/own"),
+    ):  # type: ignore[arg-type]
+        pass

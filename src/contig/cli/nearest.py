@@ -77,7 +77,7 @@ def nearest(
 def _print(found: SimilarNodes) -> None:
     table = console.new_table("rank", "node", "similarity")
     for rank, one in enumerate(found, 1):
-        table.add_row(str(rank), console.plain(one.node), f"{one.similarity:.3f}")
+        table.add_row(str(rank), console.plain(one.node), f"{one.similarity:.5f}")
     console.out().print(table)
 
 

@@ -46,9 +46,17 @@ def read_ids(option: str, given: str, stream: EventStream) -> list[int | str]:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{option} {given}: the file cannot be read ({error}).") from None
     ids: list[int | str] = [name for line in text if (name := line.strip())]
+    if not path.is_file() and (whole := _divided_id(text, stream)):
+        raise ConfigError(f"{option}: the id {whole!r} has a comma; give a file with one id per line.")
     if not ids:
         raise ConfigError(f"{option} {given}: no ids found; give comma-separated ids, or a file of ids.")
     return ids
+
+
+def _divided_id(parts: list[str], stream: EventStream) -> str | None:
+    """Return a known id that the commas between ids have divided."""
+    pieces = [",".join(parts[i:j]) for i in range(len(parts)) for j in (i + 2, i + 3)]
+    return next((piece.strip() for piece in pieces if "," in piece and stream.ids.has(piece.strip())), None)
 
 
 def _looks_like_path(path: Path, given: str) -> bool:

@@ -148,7 +148,10 @@ def _write(run: Run, lists: list[RecommendationList], k: int, path: Path) -> Non
     with outputs.writing(path, counted(len(lists), "list")):
         outputs.write_table(path, outputs.with_times_of(run, _list_table(lists), path))
     if len(lists) > 1:
-        console.notice(f"two lists have {mean_overlap(lists):.2f} of {k} nodes in common on average")
+        console.notice(
+            f"on average, {mean_overlap(lists):.2f} of the {k} nodes of a list are in another one too; "
+            "the more, the less the lists depend on who they are for"
+        )
 
 
 def _print_json(found: RecommendationList, stream: EventStream) -> None:

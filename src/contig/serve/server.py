@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from queue import Queue
 
 import uvicorn
@@ -51,6 +52,11 @@ def running(engine: Engine, settings: ServeSettings | None = None, token: str | 
 
     The engine is closed when the block ends, after what was accepted is finished.
     """
+    given: object = engine
+    if isinstance(given, str | Path):
+        raise ConfigError(
+            f"running({str(given)!r}): pass an engine, such as contig.live.Engine.open(FOLDER, RUN)."
+        )
     started: Queue[str] = Queue()
     with _prepared(engine, settings or ServeSettings(), token, started.put) as (server, listener):
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="contig-serve")
