@@ -88,3 +88,5 @@ def test_from_a_csv_to_a_running_service(tmp_path: Path, monkeypatch: pytest.Mon
         assert names["client"]
     with Engine.open("runs/shop-live", device="cpu") as engine:  # killed, and nothing is lost
         assert engine.status().live_events == 401
+    (update, _) = blocks("bash", "The run and its service")[0].splitlines()
+    assert "observed 400 events" in Answer(*shlex.split(update)[1:]).words
