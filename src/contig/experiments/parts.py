@@ -56,7 +56,7 @@ class Part:
         """Return the chains of this part, in their order.
 
         Which ones these are depends on the names of all runs alone, not on their order and not on what is
-        finished: parts that start at different times divide the same work. Runs are dealt out forth and back,
+        finished: parts that start at different times divide the same work. Runs are dealt out back and forth,
         1 2 3 3 2 1, so that no part always gets the first of two models; heuristics, which are cheap, last.
         """
         cycle = 2 * self.total

@@ -146,7 +146,9 @@ class ConTIG(AttentiveMemory):
             self.ode.check_walks(o.hops)
         self.fixed_shapes = self.scope != "batch" and o.solver == "series"
         # An adaptive solver takes the same steps for all rows of a call.
-        self.rows_apart = "update" in o.without or (self.scope in ("near", "pair") and o.solver == "series")
+        self.independent_rows = "update" in o.without or (
+            self.scope in ("near", "pair") and o.solver == "series"
+        )
         if self.scope in ("batch", "all"):  # all nodes of a call, or of the graph, are computed together
             self.embedded_at_once = None
         self.norm = nn.LayerNorm(o.dim) if o.state_norm else nn.Identity()
@@ -210,7 +212,7 @@ class ConTIG(AttentiveMemory):
         result: Tensor = self.norm(moved)
         return result
 
-    def computed_with(self, state: NodeState, history: History, nodes: Tensor) -> Tensor:
+    def grouping_key(self, state: NodeState, history: History, nodes: Tensor) -> Tensor:
         """Return the larger of a node and its partner, so that linked nodes mostly have equal numbers."""
         return torch.maximum(nodes, self.latest(state, history, nodes).partner)
 

@@ -70,14 +70,14 @@ def _events_at(arrivals: Arrivals, times: Array) -> Ints:
     All but the late ones are in time order, so that the cost does not grow with the number of events.
     """
     clock, late = arrivals.stream.t, arrivals.late
-    wanted = np.unique(times)
-    first, last = (np.searchsorted(clock, wanted, side=side) for side in ("left", "right"))
+    distinct = np.unique(times)
+    first, last = (np.searchsorted(clock, distinct, side=side) for side in ("left", "right"))
     sizes = last - first
     positions = np.repeat(last - np.cumsum(sizes), sizes) + np.arange(sizes.sum())
     if not len(late):
         return positions
     positions = positions[~np.isin(positions, late)]
-    return np.sort(np.concatenate([positions, late[np.isin(arrivals.times[late], wanted)]]))
+    return np.sort(np.concatenate([positions, late[np.isin(arrivals.times[late], distinct)]]))
 
 
 def _numbered(columns: Sequence[Array]) -> Ints:

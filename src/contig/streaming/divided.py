@@ -27,7 +27,7 @@ from contig.ranks import Ranks
 SPARE = 1.25  # room for lists of nodes, relative to the longest one so far
 
 Compute = Callable[[Tensor], Tensor]  # takes nodes [n] and returns their rows [n, ...]
-Groups = Callable[[Tensor], Tensor]  # takes nodes [n] and returns numbers [n]; see MemoryModel.computed_with
+Groups = Callable[[Tensor], Tensor]  # takes nodes [n] and returns numbers [n]; see MemoryModel.grouping_key
 
 
 class Division:
@@ -38,14 +38,14 @@ class Division:
 
     def __init__(self, model: MemoryModel, state: NodeState, history: History, here: Ranks) -> None:
         self._state = state
-        groups = partial(model.computed_with, state, history)
+        groups = partial(model.grouping_key, state, history)
         self._requested = None if model.cheap_rows else RequestedRows(state, here, groups)
         self._common = CommonRows(state, here, groups)
 
     @classmethod
     def of(cls, model: Model, state: NodeState, history: History, here: Ranks) -> Division | None:
         """Return a division; None for a single process, or if the model computes its nodes together."""
-        if here.alone or not isinstance(model, MemoryModel) or not model.rows_apart:
+        if here.alone or not isinstance(model, MemoryModel) or not model.independent_rows:
             return None
         return cls(model, state, history, here)
 
@@ -163,11 +163,11 @@ class Trip(NamedTuple):
     sent: list[int]
     received: list[int]
 
-    def forth(self, rows: Tensor) -> Tensor:
+    def sent_out(self, rows: Tensor) -> Tensor:
         """Send rows, those for rank 0 first; return the ones that arrive."""
         return self.here.swap(rows, self.sent, self.received)
 
-    def back(self, rows: Tensor) -> Tensor:
+    def returned(self, rows: Tensor) -> Tensor:
         """Send a row for each that arrived; return a row for each that was sent."""
         return self.here.swap(rows, self.received, self.sent)
 
@@ -178,9 +178,9 @@ class _Sent(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, trip: Trip) -> Tensor:
         ctx.trip = trip
-        return trip.forth(rows)
+        return trip.sent_out(rows)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         trip: Trip = ctx.trip
-        return trip.back(grads[0]), None
+        return trip.returned(grads[0]), None

@@ -247,7 +247,7 @@ def test_rows_apart_do_not_depend_on_the_other_nodes_of_a_call(name: str, settin
     stream = random_stream(5, events=47, num_nodes=13, edge_width=2)
     model = tiny(name, shape_of(stream), **settings)
     assert isinstance(model, MemoryModel)
-    assert model.rows_apart
+    assert model.independent_rows
     state, history = run_over(model, stream, 6)
     _, as_of = query_times(history, 1)
     with torch.no_grad():
@@ -261,4 +261,4 @@ def test_rows_apart_do_not_depend_on_the_other_nodes_of_a_call(name: str, settin
 def test_rows_that_are_computed_together_are_not_divided(settings: dict[str, Any]) -> None:
     model = tiny("contig", DataShape(0, None, 5), **settings)
     assert isinstance(model, MemoryModel)
-    assert not model.rows_apart
+    assert not model.independent_rows

@@ -38,7 +38,9 @@ class MemoryModel(EventModel):
     vector for the nodes of a batch and sets their latest events to those of the batch.
     """
 
-    rows_apart: bool = False  # whether ``updated`` computes each node independently of the others in a call
+    independent_rows: bool = (
+        False  # whether ``updated`` computes each node independently of the others in a call
+    )
     cheap_rows: bool = False  # whether ranks read faster if each computes all nodes that it needs by itself
 
     def blank(self) -> Mapping[str, Tensor]:
@@ -72,7 +74,7 @@ class MemoryModel(EventModel):
             return self.updated(state, history, nodes, as_of)
         return state.reads.rows(nodes, as_of, lambda some: self.updated(state, history, some, as_of))
 
-    def computed_with(self, state: NodeState, history: History, nodes: Tensor) -> Tensor:
+    def grouping_key(self, state: NodeState, history: History, nodes: Tensor) -> Tensor:
         """Return a number ``[nodes]`` for each node; those with equal ones are cheaper to compute together.
 
         Ranks divide the nodes of a batch in the order of these numbers.
@@ -98,7 +100,7 @@ class RecurrentMemory(MemoryModel):
     latest event is part of the message.
     """
 
-    rows_apart = True
+    independent_rows = True
 
     def blank(self) -> Mapping[str, Tensor]:
         return {**super().blank(), "before_last": torch.tensor(-1)}
