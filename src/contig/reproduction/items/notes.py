@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from contig.experiments.recipes import PLAIN
 from contig.models import model_class
+from contig.reproduction.items.base import Group
 from contig.reproduction.paper import paper
 from contig.reproduction.study import Study
 from contig.reproduction.tables.layout import DELTA
@@ -10,9 +15,17 @@ from contig.reproduction.tables.layout import DELTA
 NO_CURVES = "The paper shows its curves only as an image; only numbers from its text are compared."
 
 
-def seeds_note(study: Study) -> str:
-    """Say what is averaged."""
-    return f"Mean ± standard deviation over {study.seeds} seeds." if study.seeds > 1 else "One seed."
+def seeds_note(groups: Sequence[Group]) -> str:
+    """Say what is averaged; models that were run more often are named."""
+    counts: dict[str, int] = {}
+    for group in groups:
+        done = Counter(job.recipe.model for job in group.jobs if job.done and job.recipe.variant == PLAIN)
+        learned = {model: seeds for model, seeds in done.items() if model_class(model).learns}
+        counts |= {model: min(seeds, counts.get(model, seeds)) for model, seeds in learned.items()}
+    seeds = min(counts.values(), default=1)
+    more = [f"{model} ({count})" for model, count in counts.items() if count > seeds]
+    mean = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else "One seed"
+    return f"{mean}, more for {', '.join(more)}." if more else f"{mean}."
 
 
 def difference_note() -> str:
@@ -23,6 +36,16 @@ def difference_note() -> str:
 def inductive_note() -> str:
     """Say by which protocol inductive events are measured."""
     return "Inductive events have negatives among themselves, as in DyGLib and the published tables."
+
+
+PUBLISHED_NEGATIVES_TEXT = (
+    "In Tables 2 and 4 a negative may be a true event, as in TGN's code and DyGLib (negatives=random-any)."
+)
+
+
+def published_negatives_notes() -> list[str]:
+    """Say how negatives are drawn where published figures are compared."""
+    return ["Negatives may be true events, as in the published tables (random-any).", inductive_note()]
 
 
 def known_nodes_notes(study: Study) -> list[str]:
