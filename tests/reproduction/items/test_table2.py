@@ -107,4 +107,6 @@ def test_models_with_more_seeds_are_named(tmp_path: Path) -> None:
         (job.folder / "metrics.json").unlink()
     table = table_of(plan, "table2")
     assert "Mean ± standard deviation over 2 seeds, more for contig (4)." in table.notes
+    bars = "2 to 4 seeds, error bars ± one standard deviation"
+    assert Table2().error_bars(plan.groups["table2"]) == bars
     assert value(grid(table, "wikipedia"), "tgn", "AP", "transductive").seeds == 2

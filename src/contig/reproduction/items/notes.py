@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from contig.experiments.recipes import PLAIN
 from contig.models import model_class
-from contig.reproduction.items.base import Group
+from contig.reproduction.items.base import Group, finished_seeds
 from contig.reproduction.paper import paper
 from contig.reproduction.study import Study
 from contig.reproduction.tables.layout import DELTA
@@ -16,14 +14,10 @@ NO_CURVES = "The paper shows its curves only as an image; only numbers from its 
 
 
 def seeds_note(groups: Sequence[Group]) -> str:
-    """Say what is averaged; models that were run more often are named."""
-    counts: dict[str, int] = {}
-    for group in groups:
-        done = Counter(job.recipe.model for job in group.jobs if job.done and job.recipe.variant == PLAIN)
-        learned = {model: seeds for model, seeds in done.items() if model_class(model).learns}
-        counts |= {model: min(seeds, counts.get(model, seeds)) for model, seeds in learned.items()}
+    """Say what is averaged; what was run more often is named."""
+    counts = finished_seeds(groups)
     seeds = min(counts.values(), default=1)
-    more = [f"{model} ({count})" for model, count in counts.items() if count > seeds]
+    more = [f"{name} ({count})" for name, count in counts.items() if count > seeds]
     mean = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else "One seed"
     return f"{mean}, more for {', '.join(more)}." if more else f"{mean}."
 
