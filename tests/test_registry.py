@@ -48,7 +48,10 @@ def test_a_taken_name_is_not_overwritten_by_accident(shapes: Registry[Any]) -> N
     ("name", "problem"),
     [
         ("insied", r"Unknown shape 'insied'. Did you mean 'inside'\?"),
-        ("no.such.module:thing", "cannot be loaded .No module named 'no'"),
+        (
+            "no.such.module:thing",
+            r"cannot be loaded .No module named 'no'\). Start in the folder of the module",
+        ),
         ("math:nothing", "cannot be loaded .module 'math' has no attribute 'nothing'"),
         ("math:pi", "math:pi is not callable"),
         (":pi", "cannot be loaded"),

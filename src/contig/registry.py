@@ -90,6 +90,8 @@ class Registry(Generic[T]):
 
 def _cure(error: Exception) -> str:
     """Say what to do about a plugin that cannot be imported, or that fails while it is."""
+    if isinstance(error, ModuleNotFoundError):
+        return "Start in the folder of the module, add that folder to PYTHONPATH, or install the package."
     if isinstance(error, ImportError | AttributeError | ValueError):
         return "Expected package.module:attribute of an importable module."
     return "Fix the module, or uninstall the package that offers it."

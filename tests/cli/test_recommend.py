@@ -107,7 +107,10 @@ def test_recommend_refuses(run: Path) -> None:
     for options, message in (
         ([], "Specify --node"),
         (["--node", "n1", "--nodes", "n2", "--out", "x.csv"], "not both"),
-        (["--node", "n14"], "'n14' is a destination in this stream; expected a source"),
+        (
+            ["--node", "n14"],
+            "'n14' is a destination in this stream; expected a source. To recommend to it, use side='dst'",
+        ),
         (
             ["--node", "n1", "--candidates", "n99"],
             "its ids look like 'n10', 'n11', 'n12'. Did you mean 'n9'?",
@@ -117,6 +120,23 @@ def test_recommend_refuses(run: Path) -> None:
         (["--node", "n1", "-k", 0], "-k"),
     ):
         assert message in Answer("recommend", run, *options).refusal
+
+
+def test_a_table_of_events_is_not_a_file_of_ids(run: Path, here: Path) -> None:
+    (here / "events.csv").write_text("who,what\nn3,n12\nn8,n14\n")
+    refused = Answer("recommend", run, "--nodes", "events.csv", "--out", "lists.csv").refusal
+    assert "no line of this file is a known id, and the first has several columns: 'who,what'" in refused
+    (here / "ids.csv").write_text("a,new;id\nn3\n")  # ids may have commas
+    assert Answer("recommend", run, "--nodes", "ids.csv", "--out", "lists.csv").code == 0
+
+
+def test_a_note_says_how_personal_the_lists_are(run: Path, here: Path) -> None:
+    answer = Answer("recommend", run, "--nodes", "n3,n8", "-k", 2, "--out", "lists.parquet")
+    first, second = (
+        {row["recommended"] for row in pq.read_table("lists.parquet").to_pylist() if row["node"] == node}
+        for node in ("n3", "n8")
+    )
+    assert f"two lists have on average {len(first & second):.2f} of their 2 nodes in common" in answer.err
 
 
 def test_ids_come_from_columns_of_tables(run: Path, here: Path) -> None:

@@ -122,12 +122,18 @@ def test_resuming_with_other_numerics_warns(copy: Path, caplog: pytest.LogCaptur
 
 def test_a_missing_run_suggests_others(run: Run, tmp_path: Path) -> None:
     with pytest.raises(
-        RunError, match=r"tinny: no such run\. Did you mean 'tiny'\? Train one with 'contig train DATA"
+        RunError, match=r"tinny: no such run\. Did you mean '.*/tiny'\? Train one with 'contig train DATA"
     ):
         Run.open(run.path.with_name("tinny"))
     with pytest.raises(RunError, match=r"is not a run: it has no config\.json\. Train one") as caught:
         Run.open(tmp_path)
     assert "Did you mean" not in str(caught.value)
+    (tmp_path / "runs" / "one").mkdir(parents=True)
+    (tmp_path / "runs" / "one" / "config.json").touch()
+    with pytest.raises(
+        RunError, match=r"runs is not a run: .* Choose one of the runs in it: '.*/runs/one'\.$"
+    ):
+        Run.open(tmp_path / "runs")
     (tmp_path / "events.csv").touch()
     with pytest.raises(RunError, match=r"events\.csv is a file; expected the folder of a run"):
         Run.open(tmp_path / "events.csv")
@@ -137,7 +143,7 @@ def test_a_missing_run_suggests_others(run: Run, tmp_path: Path) -> None:
 def test_missing_results_say_how_to_get_them(missing: tuple[str, ...], copy: Path) -> None:
     for name in missing:
         (copy / name).unlink()
-    with pytest.raises(RunError, match=rf"has no {missing[0]}.*contig resume {copy}"):
+    with pytest.raises(RunError, match=rf"has no {missing[0]}.*Wait if it is still.*contig resume {copy}"):
         assert Run.open(copy).evaluate().result == Run.open(copy).metrics.result
 
 

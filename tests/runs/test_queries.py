@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from support.trained import TINY
 
 from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError
+from contig.live import Engine
 from contig.runs.run import Run
 from contig.training.fit import fit
 
@@ -81,10 +85,35 @@ def test_times_can_be_dates(dated: Run) -> None:
         dated.trajectory(2, ["2024-05-02", "noon"])
 
 
-@pytest.mark.parametrize("times", [[], [3.0, 2.0], [[1.0], [2.0]]])
-def test_times_must_ascend(times: list[float], text_id_run: Run) -> None:
-    with pytest.raises(DataError, match="ascending"):
+def test_times_in_another_unit_are_refused(dated: Run, tmp_path: Path) -> None:
+    wrong = (MAY + 86_400) * 1000
+    problem = f"={wrong} looks like milliseconds since 1970, but the times of the run are seconds. Divide by"
+    with pytest.raises(DataError, match=f"^at{problem}"):
+        dated.embed(at=wrong)
+    with pytest.raises(DataError, match=f"^at{problem}"):
+        dated.recommend(2, at=str(wrong))
+    with pytest.raises(DataError, match=rf"^times\[1\]{problem}"):
+        dated.trajectory(2, [MAY, wrong])
+    with pytest.raises(DataError, match=f"row 1 .*: t{problem}"):
+        dated.score([2, 3], [10, 10], [MAY + 86_400, wrong])
+    with (
+        Engine.open(tmp_path / "live", dated.path) as engine,
+        pytest.raises(DataError, match=f"^at{problem}"),
+    ):
+        engine.embed([2], at=wrong)
+    for late in ("2034-05-01", MAY + 50 * 365 * 86_400):  # a long silence is not another unit
+        assert np.isfinite(dated.embed([2], at=late)).all()
+
+
+@pytest.mark.parametrize("times", [[], [[1.0], [2.0]], "2024-05-01"])
+def test_a_trajectory_needs_a_sequence_of_times(times: Any, text_id_run: Run) -> None:
+    with pytest.raises(DataError, match=re.escape(f"times={times!r}: pass a sequence of at least one time")):
         text_id_run.trajectory("n3", times)
+
+
+def test_times_must_ascend(text_id_run: Run) -> None:
+    with pytest.raises(DataError, match=r"times\[2\]=2.0 is before the one in front of it; sort them"):
+        text_id_run.trajectory("n3", [1.0, 3.0, 2.0, 1.0])
 
 
 def test_ambiguous_arguments_are_refused(run: Run) -> None:

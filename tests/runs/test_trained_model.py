@@ -221,6 +221,8 @@ def test_a_table_of_embeddings_names_nodes_and_time(text_id_run: Run) -> None:
 
 def test_a_trajectory_is_a_frame_and_a_figure(text_id_run: Run, tmp_path: Path) -> None:
     path = text_id_run.trajectory("n3", [20.0, 40.5, 60.0])
+    width = path.embeddings.shape[1]
+    assert repr(path) == f"Trajectory('n3': 3 times, 20.0 to 60.0; embeddings of width {width})"
     frame = path.to_frame()
     assert list(frame.columns) == ["t", "last_event", *(f"e{i}" for i in range(path.embeddings.shape[1]))]
     assert frame["t"].tolist() == [20.0, 40.5, 60.0]

@@ -108,7 +108,7 @@ def test_all_events_of_a_batch_have_the_same_features(
     for other in ({"amount": 1}, [1, 2], None):
         answer = start(orders).post("/events", json=[one, {**EVENT, "features": other}])
         assert answer.status_code == 422
-        assert "same features" in answer.json()["detail"]
+        assert "body[1].features: every event of a batch needs the same features" in answer.json()["detail"]
 
 
 def test_a_run_without_named_features_says_so(engine: Engine, start: Callable[..., TestClient]) -> None:

@@ -166,6 +166,12 @@ def test_text_ids_and_real_times_are_kept(text_id_run: Run) -> None:
     [
         ({"model": "contg"}, "Did you mean 'contig'"),
         ({"dims": 8}, "Did you mean 'dim'"),
+        (
+            {"learning_rate": 1e-3},
+            "'learning_rate' of contig-pair .* Did you mean 'lr'.*contig models contig-pair",
+        ),
+        ({"time": "when"}, r"'time' of .* Name columns with src, dst, t, .*--time"),
+        ({"spread": 1}, "Unknown option 'spread'.*Known: .*'contig models contig-pair' describes them"),
         ({"epochs": 0}, "epochs=0"),
         ({"batch_size": 0}, "batch_size=0"),
         ({"lr": -1.0}, r"lr=-1\.0"),

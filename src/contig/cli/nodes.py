@@ -50,6 +50,11 @@ def read_ids(option: str, given: str, stream: EventStream) -> list[int | str]:
         raise ConfigError(f"{option}: the id {whole!r} has a comma; give a file with one id per line.")
     if not ids:
         raise ConfigError(f"{option} {given}: no ids found; give comma-separated ids, or a file of ids.")
+    if path.is_file() and any(mark in text[0] for mark in ",;\t") and not any(map(stream.ids.has, ids)):
+        raise ConfigError(
+            f"{option} {given}: no line of this file is a known id, and the first has several columns: "
+            f"{text[0][:80]!r}. Give a file with one id per line."
+        )
     return ids
 
 

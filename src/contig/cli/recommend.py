@@ -149,8 +149,8 @@ def _write(run: Run, lists: list[RecommendationList], k: int, path: Path) -> Non
         outputs.write_table(path, outputs.with_times_of(run, _list_table(lists), path))
     if len(lists) > 1:
         console.notice(
-            f"on average, {mean_overlap(lists):.2f} of the {k} nodes of a list are in another one too; "
-            "the more, the less the lists depend on who they are for"
+            f"two lists have on average {mean_overlap(lists):.2f} of their {k} nodes in common; "
+            "the fewer, the more personal the lists are"
         )
 
 

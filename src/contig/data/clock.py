@@ -117,6 +117,15 @@ def find_wrong_unit(t: Array, known: TimeSpan) -> WrongUnit | None:
     return _other_unit(times, known) if known.unix else _other_scale(times, known)
 
 
+def check_unit(times: Array, known: TimeSpan, name: Callable[[int], str]) -> None:
+    """Raise if the known times are dates and one to query is a date in another unit; ``name`` names its row.
+
+    Where times are not dates, any later one may be meant.
+    """
+    if known.unix is not None and (wrong := find_wrong_unit(times, known)) is not None:
+        raise DataError(f"{name(wrong.row)}={times[wrong.row].item()} {wrong.problem}")
+
+
 def _other_unit(t: NDArray[np.float64], known: TimeSpan) -> WrongUnit | None:
     """Find a date in another unit than that of known dates."""
     far = (t - known.last > 10 * known.span) | (known.first - t > known.span)

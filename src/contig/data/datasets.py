@@ -61,7 +61,7 @@ def load_dataset(
     then it is rejected.
     """
     reading = ReadOptions(features=features, data_dir=data_dir)
-    return _load(_resolve(name, "To read a file, use contig.open_stream."), reading, download)
+    return _load(_resolve(name, "To read a file, use contig.read_events."), reading, download)
 
 
 def dataset_table(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> pa.Table:

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import LATEST, TimeLike, TimeSpan, parse_time
+from contig.data.clock import LATEST, TimeLike, TimeSpan, check_unit, parse_time
 from contig.data.columns import Array
 from contig.data.ids import Side
 from contig.errors import ConfigError, DataError, UnknownNodeError, unknown
@@ -182,6 +182,7 @@ class Queries:
         at = parse_time(given, self._trained_times, f"at={given!r}", self._date_format)
         if not abs(at) < LATEST:
             raise DataError(f"at={given!r}: pass a finite time.")
+        check_unit(np.array([at]), TimeSpan.of(self._trained_times), lambda _: "at")
         whole = math.floor(at) == at
         return torch.tensor(at, dtype=t.dtype if whole else torch.float64, device=t.device)
 

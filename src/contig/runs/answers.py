@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from contig.data.clock import TimeSpan
 from contig.data.columns import Array
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds
@@ -24,6 +25,7 @@ from contig.tasks.label_warnings import (
     no_better_than_chance,
     no_test_labels,
 )
+from contig.wording import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,9 +141,15 @@ class Trajectory:
     node: int | str
     times: NDArray[Any]  # [times]
     embeddings: NDArray[np.float32]  # [times, d]
-    last_event: np.ma.MaskedArray[Any, Any] = field(repr=False, compare=False)  # [times]
-    stream: EventStream = field(repr=False, compare=False)
-    row: int = field(repr=False, compare=False)  # of the node in the stream
+    last_event: np.ma.MaskedArray[Any, Any] = field(compare=False)  # [times]
+    stream: EventStream = field(compare=False)
+    row: int = field(compare=False)  # of the node in the stream
+
+    def __repr__(self) -> str:
+        span = TimeSpan.of(self.stream.t)
+        ends = " to ".join(span.written(self.times[i].item()) for i in (0, -1))
+        times, width = self.embeddings.shape
+        return f"Trajectory({self.node!r}: {counted(times, 'time')}, {ends}; embeddings of width {width})"
 
     def to_arrow(self, *, wide: bool = False, dates: bool = False) -> pa.Table:
         """Return the columns t and last_event, and the embeddings as lists or (``wide``) as e0, e1, ....

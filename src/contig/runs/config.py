@@ -48,7 +48,7 @@ class RunConfig:
         given = dict(settings or {})
         for name in given:
             if name not in ours | theirs:
-                raise ConfigError(unknown("option", name, ours | theirs, f"of {model} and its training"))
+                raise ConfigError(_unknown_option(name, ours | theirs, model))
         if "split" in given:
             given["split"] = split_text(given["split"])
         train = set_options(train, {k: v for k, v in given.items() if k in ours})
@@ -93,6 +93,29 @@ def _check_final(train: TrainOptions, *, learns: bool, epochs_given: bool) -> No
             "final=true needs a number of epochs, such as epochs=10 (--epochs 10): without validation events "
             "nothing says when to stop. The best epoch of a training with validation is a good choice."
         )
+
+
+# What other libraries call the same options, and the roles of columns.
+OTHER_NAMES = {
+    "learning_rate": "lr",
+    "num_epochs": "epochs",
+    "random_state": "seed",
+    "hidden_dim": "dim",
+    "embedding_dim": "dim",
+}
+COLUMN_ROLES = {"source", "sources", "destination", "target", "time", "times", "timestamp", "labels"}
+
+
+def _unknown_option(name: str, known: set[str], model: str) -> str:
+    where = f"of {model} and its training"
+    if name in COLUMN_ROLES:
+        return (
+            f"Unknown option {name!r} {where}. Name columns with src, dst, t, label and features "
+            "(--src, --dst, --time, --label, --features)."
+        )
+    if (other := OTHER_NAMES.get(name)) in known:
+        return f"Unknown option {name!r} {where}. Did you mean {other!r}? 'contig models {model}' lists all."
+    return f"{unknown('option', name, known, where)} 'contig models {model}' describes them."
 
 
 def build_model(

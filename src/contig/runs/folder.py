@@ -29,7 +29,7 @@ import torch
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.storage import load_stream, save_stream, saved_files
-from contig.errors import ContigError, RunError, did_you_mean
+from contig.errors import ContigError, RunError, close_names
 from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing, sha256
 from contig.locks import locked
 from contig.models import Model, NodeState
@@ -165,9 +165,13 @@ class RunFolder:
             return f"{self.path} is a file; expected the folder of a run, which 'contig train' creates."
         train = f"Train one with 'contig train DATA --out {self.path}'."
         if self.path.exists():
-            return f"{self.path} is not a run: it has no config.json. {train}"
-        others = [p.name for p in self.path.parent.glob("*/") if (p / "config.json").exists()]
-        hint = did_you_mean(self.path.name, others, 0.5)
+            within = [f"'{path}'" for path in _runs_in(self.path)]
+            few = ", ".join(within[:5]) + (", ..." if len(within) > 5 else "")
+            cure = f"Choose one of the runs in it: {few}." if within else train
+            return f"{self.path} is not a run: it has no config.json. {cure}"
+        near = close_names(self.path.name, [path.name for path in _runs_in(self.path.parent)])
+        alike = " or ".join(f"'{self.path.parent / name}'" for name in near)
+        hint = f" Did you mean {alike}?" if alike else ""
         return f"{self.path}: no such run.{hint} {train}"
 
     # -- the files -------------------------------------------------------------------------------
@@ -320,6 +324,10 @@ class RunFolder:
 
     def _unfinished(self, name: str) -> RunError:
         return RunError(
-            f"{self.path} has no {name}: the training has not got that far. Continue it with "
-            f"'contig resume {self.path}'."
+            f"{self.path} has no {name}: its training has not ended. Wait if it is still running; "
+            f"otherwise continue it with 'contig resume {self.path}'."
         )
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    return sorted(path.parent for path in folder.glob("*/config.json"))

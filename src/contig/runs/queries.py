@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import LATEST, TimeLike, TimeSpan, out_of_range, parse_time
+from contig.data.clock import LATEST, TimeLike, TimeSpan, check_unit, out_of_range, parse_time
 from contig.data.columns import Array
 from contig.errors import ConfigError, DataError
 
@@ -45,6 +45,7 @@ def query_time(
     at = parse_time(given, stream_times, f"at={given!r}", date_format)
     if not abs(at) < LATEST:
         raise DataError(f"at={at}: pass a finite time.")
+    check_unit(np.array([at]), TimeSpan.of(stream_times), lambda _: "at")
     # Embeddings move between two whole times too.
     dtype = indexed.dtype if math.floor(at) == at else torch.float64
     return torch.tensor(at, dtype=dtype, device=indexed.device)
@@ -65,8 +66,12 @@ def ascending_times(
 ) -> Array:
     """Convert the times of a trajectory to numbers of the stream's unit; raise unless they ascend."""
     numbers = _numbers(times, stream_times, "times", date_format)
-    if numbers.ndim != 1 or not len(numbers) or np.any(np.diff(numbers) < 0):
-        raise DataError("times must be a non-empty sequence in ascending order.")
+    if numbers.ndim != 1 or not len(numbers):
+        raise DataError(f"times={times!r}: pass a sequence of at least one time, such as ['2024-05-01'].")
+    if (falls := np.diff(numbers) < 0).any():
+        row = int(np.argmax(falls)) + 1
+        raise DataError(f"times[{row}]={np.asarray(times)[row]} is before the one in front of it; sort them.")
+    check_unit(numbers, TimeSpan.of(stream_times), lambda row: f"times[{row}]")
     return numbers
 
 
@@ -94,5 +99,6 @@ def score_times(t: Array, stream_times: Array, place: Callable[[int], str]) -> A
             f"{place(row)}: t={span.written(value)} is before the first event, at "
             f"{span.written(span.first)}; a score needs events to build on."
         )
+    check_unit(t, TimeSpan.of(stream_times), lambda row: f"{place(row)}: t")
     whole = stream_times.dtype.kind == "i" and bool(np.all(np.floor(t) == t))
     return t.astype(np.int64 if whole else np.float64)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from contig.data.events import EventStream
 from contig.data.ids import Side
+from contig.errors import DataError
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.runs.answers import Recommendation, RecommendationList
@@ -57,7 +58,13 @@ class Recommender:
 
     def _row_or_new(self, node: int | str) -> int:
         """Return the number of a node, -1 for one that no event has named; reject the other side's nodes."""
-        return self.past.ids.find(node, self.side) if self.past.ids.has(node) else -1
+        if not self.past.ids.has(node):
+            return -1
+        other = "dst" if self.side == "src" else "src"
+        try:
+            return self.past.ids.find(node, self.side)
+        except DataError as error:
+            raise DataError(f"{error} To recommend to it, use side='{other}' (--side {other}).") from None
 
     @cached_property
     def _has_events(self) -> NDArray[np.bool_]:

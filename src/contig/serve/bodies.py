@@ -163,10 +163,14 @@ def _features(rows: Sequence[Sequence[float] | Mapping[str, Any] | None]) -> pa.
 def _named_features(rows: Sequence[Mapping[str, Any]]) -> pa.Array:
     """Return features by name as a struct; all events of a batch have the same ones."""
     names = list(rows[0])
-    if any(row.keys() != rows[0].keys() for row in rows) or not names:
-        raise _invalid(
-            "Every event of a batch needs the same features, at least one; null is a missing value."
-        )
+    if not names:
+        raise _invalid("body[0].features: needs at least one feature, the same for all events of a batch.")
+    for i, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            raise _invalid(
+                f"body[{i}].features: every event of a batch needs the same features as body[0]; null is a "
+                "missing value."
+            )
     if len(names) > MOST_FEATURES:
         raise _invalid(f"An event has up to {MOST_FEATURES:,} features.")
     columns = [_values(name, [row[name] for row in rows]) for name in names]

@@ -206,7 +206,8 @@ class Client:
             response = self._http.request(method, path, **content)
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise ServiceError(
-                f"{self.url}: no answer from a service ({error or type(error).__name__})."
+                f"{self.url}: no answer from a service ({error or type(error).__name__}). "
+                "Start one with 'contig serve RUN', and use the address that it prints."
             ) from None
         except (TypeError, ValueError) as error:
             raise ServiceError(f"{self.url}{path}: the request cannot be sent ({error}).") from None
