@@ -33,7 +33,6 @@ ORDER = (
     "schema",
     "registry",
     "progress",
-    "shared_board",
     "ranks",
     "markup",
     "data",
