@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.problems import CASES, COUPLED, case, random_stream, run_over, shape_of, stream_of
+from support.problems import CASES, COUPLED, case, random_stream, run_over, shape_of, stream_of, tiny
 from torch import Tensor
 
 from contig.history import History
@@ -138,3 +138,34 @@ def test_events_of_a_batch_count_at_their_own_time() -> None:
     pair = (src[late : late + 1], dst[late : late + 1])
     assert model.rank(state, history, *pair, t[-1:], t[25]).item() == 1
     assert model.rank(state, history, *pair, t[25], t[25]).item() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "embedded"),
+    [
+        ("tgat", {"layers": 3, "neighbors": 7}, 1 + 7 + 49),
+        ("tgat", {"layers": 1, "neighbors": 7}, 1),
+        ("graphsage", {"neighbors": 9}, 1 + 9),
+        ("gat", {"neighbors": 9}, 1 + 9),
+        ("tgn", {"neighbors": 9}, 1),
+    ],
+)
+def test_a_gpu_embeds_about_as_many_nodes_in_a_call_whatever_the_depth(
+    name: str, settings: dict[str, int], embedded: int
+) -> None:
+    model = tiny(name, shape_of(random_stream(1)), **settings)
+    gpu, whole = torch.device("cuda"), contract.pairs_per_call(torch.device("cuda"))
+    assert whole / 2 < model.pairs_at_once(gpu) * embedded < 1.2 * whole
+    assert model.pairs_at_once(torch.device("cpu")) == contract.pairs_per_call(torch.device("cpu"))
+
+
+@pytest.mark.gpu
+def test_ranking_by_deep_models_takes_bounded_memory() -> None:
+    stream = random_stream(2, events=4000, num_nodes=300)
+    model = tiny("tgat", shape_of(stream), dim=172, time_dim=172, neighbors=20, heads=2).cuda()
+    history = History.from_stream(stream, device="cuda")
+    state, _ = model.new_state(stream.num_nodes), torch.cuda.reset_peak_memory_stats()
+    src, times = history.events["src"][-400:], history.events["t"][-400:]
+    with torch.no_grad():
+        model.rank(state, history, src, torch.arange(300, device="cuda"), times, times[0])
+    assert torch.cuda.max_memory_allocated() < 8 * 2**30

@@ -90,6 +90,7 @@ class Model(nn.Module, ABC):
     # The most queries that a CPU embeds in one call while ranking: what fits into its caches. None sets no
     # bound, for models whose embeddings depend on the other queries of the call.
     embedded_at_once: int | None = None
+    reach: int = 1  # nodes that have to be embedded for each one; a GPU ranks that many times fewer at once
     training_defaults: ClassVar[Mapping[str, Any]] = {}  # overrides of TrainOptions
 
     @classmethod
@@ -181,7 +182,9 @@ class Model(nn.Module, ABC):
     ) -> Tensor:
         """Return ``rank`` of distinct sources among the same candidates ``[candidates]`` at one time."""
         nodes = torch.cat([src, dst])
-        bound = len(nodes) if nodes.is_cuda else self.embedded_at_once or len(nodes)
+        bound = self.embedded_at_once or len(nodes)
+        if nodes.is_cuda and self.embedded_at_once:
+            bound = self.pairs_at_once(nodes.device)
         embedded = torch.cat(
             [
                 check_embeddings(
@@ -194,7 +197,7 @@ class Model(nn.Module, ABC):
 
     def pairs_at_once(self, device: torch.device) -> int:
         """Return the number of pairs that ``rank`` scores in one call of ``link``."""
-        return pairs_per_call(device)
+        return max(1, pairs_per_call(device) // (self.reach if device.type == "cuda" else 1))
 
     def link_in_parts(
         self,

@@ -56,6 +56,7 @@ class TGAT(EventModel):
     def __init__(self, options: TGATOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
+        self.reach = o.neighbors ** (o.layers - 1)
         self.codes = NodeSignatures(o.identity) if o.identity and not self.node_width else None
         width = self.node_width if self.codes is None else o.identity
         self.project = nn.Linear(width, o.dim, bias=False) if width else None

@@ -31,6 +31,7 @@ class SampledModel(Model):
     def __init__(self, dim: int, neighbors: int, dropout: float, data: DataShape) -> None:
         super().__init__()
         self.neighbors, self.dropout = neighbors, dropout
+        self.reach = neighbors
         self.inputs = NodeInputs(dim, data)
         self.decoder = PairDecoder(dim)
 
