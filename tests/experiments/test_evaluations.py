@@ -55,6 +55,30 @@ def test_each_is_stored_by_its_task_and_options(tmp_path: Path, monkeypatch: pyt
     }
 
 
+def test_a_name_that_is_too_long_for_a_file_is_shortened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """235 bytes are left of 255: a temporary file is named ``.NAME.json.12345678.json``."""
+    monkeypatch.setattr(module, "Run", FakeRun)
+    job = Job(Recipe("mooc"), 0, tmp_path / "run")
+    start = len("recommend-candidates_from=")
+    for length in (1, 234 - start, 235 - start):
+        given = Evaluation(job, "recommend", {"candidates_from": "n" * length})
+        assert given.file.stem == f"recommend-candidates_from={'n' * length}"
+        given.run("cpu")
+        assert given.done
+    long = [{"candidates_from": "é" * 100 + end} for end in ("", "x", "y")] + [
+        {"candidates_from": "n" * (236 - start)}
+    ]
+    found = [Evaluation(job, "recommend", options) for options in long]
+    for one in found:
+        assert not one.done
+        one.run("cpu")
+        assert json.loads(one.file.read_text())["called"][-1] == one.options
+    assert len({one.file for one in found}) == 4
+    assert {len(one.file.stem) for one in found} == {235}
+
+
 def test_a_path_among_the_options_stays_inside_the_run(tmp_path: Path) -> None:
     job = Job(Recipe("mooc"), 0, tmp_path / "run")
     given = Evaluation(job, "recommend", {"candidates_from": "../../x/ns.pkl"})

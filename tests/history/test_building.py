@@ -172,6 +172,36 @@ def test_events_that_were_appended_first_are_counted_and_not_stored(tmp_path: Pa
         _compare_evidence(*(History.from_stream(stream) for stream in streams), spec, end=2 * last)
 
 
+def test_damage_of_stored_evidence_is_noticed(tmp_path: Path) -> None:
+    folder = build_index(write_files(tmp_path), tmp_path / "index")
+    spec = EvidenceSpec((3.0, 20.0), nodes=True, steps=(1, 3))
+    History.from_stream(contig.read_events(folder)).evidence(spec)
+    files = sorted(folder.glob("evidence-*/*.npy"))
+    assert len(files) == 6
+    rng = np.random.default_rng(3)
+    for path in files:
+        content = path.read_bytes()
+        for at in rng.integers(0, len(content), 5):
+            path.write_bytes(content[:at] + bytes([content[at] ^ 1 << rng.integers(8)]) + content[at + 1 :])
+            with pytest.raises(DataError, match=rf"{path.name} does not match .* remove it"):
+                History.from_stream(contig.read_events(folder)).evidence(spec)
+        path.write_bytes(content[:-1])
+        with pytest.raises(DataError, match=rf"{path.name} does not match .* remove it"):
+            History.from_stream(contig.read_events(folder)).evidence(spec)
+        path.write_bytes(content)  # as in a copy: another time, the same checksum
+        History.from_stream(contig.read_events(folder)).evidence(spec)
+    head = next(folder.glob("evidence-*/evidence.json"))
+    content = json.loads(head.read_text())
+    for broken in ([], {**content, "events": 3}, {**content, "events": {**content["events"], "files": [1]}}):
+        head.write_text(json.dumps(broken))
+        with pytest.raises(DataError, match="is damaged"):
+            History.from_stream(contig.read_events(folder)).evidence(spec)
+    for part in content.values():
+        del part["files"]  # as in older ones
+    head.write_text(json.dumps(content))
+    History.from_stream(contig.read_events(folder)).evidence(spec)
+
+
 def test_stored_evidence_of_another_format_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contig.kernels.threads import run_parallel, split_range
+from contig.kernels.threads import run_parallel, share_among_threads, split_range
 
 
 @given(count=st.integers(0, 50), parts=st.integers(-1, 9))
@@ -52,3 +54,57 @@ def test_a_forked_child_starts_its_own_threads() -> None:
         run_parallel(lambda first, end: done.append(first), split_range(4, 2))
         os._exit(0 if sorted(done) == [0, 2] else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+@pytest.fixture
+def three_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_pieces_are_worked_on_at_the_same_time_by_threads_that_compute_alone() -> None:
+    barrier, seen = threading.Barrier(3, timeout=30), []
+
+    def work(piece: int) -> None:
+        barrier.wait()
+        seen.append((piece, torch.get_num_threads(), torch.is_grad_enabled()))
+
+    with torch.no_grad():
+        share_among_threads(work, range(6))
+    assert sorted(seen) == [(piece, 1, False) for piece in range(6)]
+    found: list[int] = []
+    later = threading.Thread(target=lambda: found.append(torch.get_num_threads()))
+    later.start()
+    later.join()
+    assert [torch.get_num_threads(), *found] == [3, 3]
+
+
+@pytest.mark.usefixtures("three_threads")
+def test_an_error_in_a_piece_is_raised_once_nothing_runs() -> None:
+    running: set[int] = set()
+
+    def work(piece: int) -> None:
+        running.add(piece)
+        try:
+            if piece == 2:
+                raise ValueError("piece 2")
+            torch.ones(100, 100) @ torch.ones(100, 100)
+        finally:
+            running.discard(piece)
+
+    with pytest.raises(ValueError, match="piece 2"):
+        share_among_threads(work, range(500))
+    assert not running
+
+
+def test_one_thread_works_on_pieces_in_order() -> None:
+    before, seen = torch.get_num_threads(), list[tuple[int, str]]()
+    torch.set_num_threads(1)
+    try:
+        share_among_threads(lambda piece: seen.append((piece, threading.current_thread().name)), range(3))
+    finally:
+        torch.set_num_threads(before)
+    assert seen == [(piece, threading.current_thread().name) for piece in range(3)]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 from support.problems import random_stream, shape_of, tiny
+from torch import Tensor
 
 from contig.errors import ConfigError
 from contig.history import History
-from contig.models import EventBatch, Model
+from contig.models import EventBatch, Model, contig_pair
+from contig.models.bases.pair_evidence import NodeTokens, PairEvidence
 from contig.models.contig import ConTIG
 
 Problem = tuple[Model, History, EventBatch, torch.Tensor]
@@ -66,6 +68,46 @@ def test_ranking_in_parts_changes_nothing() -> None:
     for pairs in (1, 4, 20, 1000):
         found = model.link_in_parts(state, history, batch.src, everyone, batch.t, batch.t[0], pairs)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("embedding", ["apart", "joined"])
+@pytest.mark.parametrize("sources", [1, 5])
+def test_candidates_without_events_are_read_once_and_tie(
+    sources: int, embedding: str, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranked by parts of two candidates, on several threads, every pair has the score of ``link``."""
+    monkeypatch.setattr(contig_pair, "CPU_CANDIDATES", 2)
+    monkeypatch.setattr(contig_pair, "CPU_MOST_CANDIDATES", 2)
+    read: list[int] = []
+    tokens = PairEvidence.node_tokens
+
+    def counted(self: PairEvidence, history: History, side: int, nodes: Tensor, time: Tensor) -> NodeTokens:
+        read.extend(nodes.tolist() if side == 1 else [])
+        return tokens(self, history, side, nodes, time)
+
+    monkeypatch.setattr(PairEvidence, "node_tokens", counted)
+    model, history, _, _ = problem(embedding=embedding)
+    model.eval()
+    state, time = model.new_state(16), torch.tensor(10**9)
+    src, everyone = torch.arange(sources), torch.tensor([12, 3, 9, 0, 15, 8, 1, 14, 2])  # 9 to 15 are unknown
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with torch.no_grad():
+            expected = model.link(
+                state, history, src, everyone.expand(sources, -1), time.expand(sources), time
+            )
+            found = model.rank(state, history, src, everyone, time, time)
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    if embedding == "apart":
+        assert sorted(read) == [0, 1, 2, 3, 8, 12]
+        assert bool((found[:, everyone > 8] == found[:, :1]).all())
+    else:
+        assert sorted(read) == sorted(everyone.tolist())
 
 
 @pytest.mark.parametrize("steps", [(0,), (1, 33)])

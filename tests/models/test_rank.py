@@ -120,7 +120,8 @@ def test_ranking_a_star_takes_work_in_proportion_to_its_leaves(
     with torch.no_grad():
         found = model.rank(state, history, hub, candidates, time, time)
     assert found.shape == (20, leaves)
-    assert leaves <= sum(computed) <= leaves + 1
+    expected_work = leaves // 2 + 1 if name == "contig-pair" else leaves  # leaves without events are alike
+    assert expected_work <= sum(computed) <= expected_work + 1
     assert name not in ("contig", "contig-two-hops") or max(computed) <= most
     with torch.no_grad():
         expected = plain(state, history, hub[:1], candidates.unsqueeze(0), time.reshape(1), time)

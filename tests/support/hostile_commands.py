@@ -151,7 +151,7 @@ def hostile_command(rng: np.random.Generator, place: Workplace, folder: Path) ->
     """Call a command with hostile words or damaged files: it works or is refused, and says why."""
     here = _empty(folder / "commands")
     shutil.copytree(place.filled, here, symlinks=True)
-    (here / "forbidden.csv").write_text(NEW_EVENTS)
+    (here / "forbidden.csv").write_text(HEADER)  # without events: root may read it, and then trains nothing
     (here / "forbidden.csv").chmod(0)
     words = hostile_words(rng, place, here)
     before = _contents(here / "run")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from contig.training.fit import Interrupted, fit
 from contig.training.preparation import prepare
 from contig.training.session import Session
 from support.precision import double_precision
-from support.trained import TINY, tiny_stream
+from support.trained import TINY, fast_training, tiny_stream
 
 NO_DROPOUT = {"dropout": 0.0, "evidence_dropout": 0.0}
 SETTINGS: dict[str, Any] = {**TINY, **NO_DROPOUT, "epochs": 2, "batch_size": 31, "tokens": 5, "width": 12}
@@ -152,3 +153,8 @@ def train_all(out: Path, models: Sequence[str]) -> None:
     here = ranks()
     for model in models:
         torch.save(train(model, out / model), out / f"{model}-{here.rank}.pt")
+
+
+if __name__ == "__main__":
+    with fast_training():
+        train_all(Path(sys.argv[1]), sys.argv[2:])

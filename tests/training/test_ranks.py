@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import os
-import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,8 @@ import pytest
 import torch
 import torch.distributed as dist
 from support import rank_worker
-from support.processes import fork, join, join_within
+from support.processes import fork, join
 from support.trained import fast_training, tiny_stream
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from contig.errors import ConfigError, RunError
 from contig.ranks import Ranks, ranks
@@ -51,37 +50,28 @@ def forked(size: int, use: Callable[[], None], **environment: str) -> None:
 
 
 def supervised(size: int, folder: Path, *models: str, restarts: int, **environment: str) -> None:
-    """Run the worker as ``torchrun --max-restarts`` does, in copies of this process."""
-    config = LaunchConfig(
-        min_nodes=1,
-        max_nodes=1,
-        nproc_per_node=size,
-        rdzv_backend="c10d",
-        rdzv_endpoint="127.0.0.1:0",
-        max_restarts=restarts,
-        start_method="fork",
+    """Run the worker by ``torchrun --max-restarts``.
+
+    In new processes: the supervisor has threads, and what they hold at a fork is held forever in the copy.
+    """
+    launcher = ["--standalone", "--nproc-per-node", str(size), "--max-restarts", str(restarts)]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            *launcher,
+            "-m",
+            "support.rank_worker",
+            folder,
+            *models,
+        ],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
-
-    def work() -> None:
-        ranks.cache_clear()
-        rank_worker.train_all(folder, models)
-
-    def supervise() -> int:  # in a process of its own, since it changes how signals are handled
-        os.setpgid(0, 0)
-        os.environ.update(environment)
-        elastic_launch(config, work)()
-        return 0
-
-    with fast_training():
-        # Whatever other threads hold at a fork is held forever in the copy, so once in many times it hangs.
-        for _ in range(2):
-            supervisor = fork(supervise)
-            code = join_within(supervisor, 60)
-            if code is not None:
-                break
-            with suppress(ProcessLookupError):
-                os.killpg(supervisor, signal.SIGKILL)  # its ranks
-        assert code == 0
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def trained_by_ranks(size: int, folder: Path, *models: str, **environment: str) -> None:

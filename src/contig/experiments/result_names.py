@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,13 +14,15 @@ from contig.options import names_file
 from contig.tasks.registry import task_class
 
 DIGITS = 16  # hexadecimal digits of a checksum in a name
+MOST_BYTES = 235  # of a name: file systems allow 255, and a temporary file has two dots and endings more
 
 
 def result_name(task: str, options: Mapping[str, Any], folder: Path) -> str:
     """Return the name of a task's result in ``folder``, without its extension.
 
     A file among the options counts by its content, so a changed file means another result. Older results are
-    named by the paths of their files; such a result is used while the files have not changed since.
+    named by the paths of their files; such a result is used while the files have not changed since. A name
+    that is too long for a file ends with its checksum instead.
     """
     by_path = _name(task, options)
     files = _files(task, options)
@@ -31,7 +34,11 @@ def result_name(task: str, options: Mapping[str, Any], folder: Path) -> str:
 def _name(task: str, options: Mapping[str, Any]) -> str:
     # A value may be a path, the name of a file may not.
     given = (f"{name}={quote(str(value), safe=' ')}" for name, value in sorted(options.items()))
-    return "-".join([task, *given])
+    name = "-".join([task, *given])
+    if len(encoded := name.encode()) <= MOST_BYTES:
+        return name
+    start = encoded[: MOST_BYTES - DIGITS - 1].decode(errors="ignore")
+    return f"{start}-{hashlib.sha256(encoded).hexdigest()[:DIGITS]}"
 
 
 def _files(task: str, options: Mapping[str, Any]) -> dict[str, Path]:

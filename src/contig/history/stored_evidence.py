@@ -16,15 +16,17 @@ import torch
 from torch import Tensor
 
 from contig.caches import is_writable
-from contig.data.index_folder import read_head
+from contig.data.index_folder import IndexedFile, read_head
 from contig.data.mapped_arrays import create_array, map_growing, map_private
-from contig.errors import DataError
-from contig.files import write_json
+from contig.errors import ContigError, DataError
+from contig.files import sync, write_json
 from contig.kernels.keyed_events import LAYOUT, KeyedEvents
+from contig.schema import decode, encode
 
 log = logging.getLogger("contig")
 
 HEAD = "evidence.json"
+ARRAYS = ("table", "entry_time", "entry_decayed")
 FORMAT = 2  # of the files, next to the layout of arrays; to be raised when keys are packed in another way
 EVENTS_AT_ONCE = 1 << 18
 Parts = Callable[[], Iterator[tuple[Tensor, Tensor]]]  # keys and times, in stream order
@@ -49,8 +51,10 @@ def stored(
         _build(folder, parts, time)
     try:
         head = json.loads((folder / HEAD).read_text("utf-8"))
+        for name in parts:
+            _verify(folder, name, head[name])
         return [_mapped(folder, name, head[name]) for name in parts]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ContigError) as error:
         raise DataError(f"{folder} is damaged ({error}); remove it, and it is built again.") from error
 
 
@@ -64,7 +68,12 @@ def _build(folder: Path, parts: dict[str, tuple[Parts, tuple[float, ...]]], time
             files = _Files(work, name)
             keyed = KeyedEvents.of_parts(make, decay_times, time, files.zeros)
             files.finish(keyed)
-            head[name] = {"keys": keyed.num_keys, "used": keyed.used, "decay_times": list(decay_times)}
+            head[name] = {
+                "keys": keyed.num_keys,
+                "used": keyed.used,
+                "decay_times": list(decay_times),
+                "files": {array: encode(IndexedFile.of(_path(work, name, array))) for array in ARRAYS},
+            }
         write_json(work / HEAD, head, durable=True)
         if not (folder / HEAD).is_file():  # else another process was faster
             shutil.rmtree(folder, ignore_errors=True)
@@ -100,16 +109,29 @@ class _Files:
 
     def finish(self, keyed: KeyedEvents) -> None:
         """Give every array its final file."""
-        for array in ("table", "entry_time", "entry_decayed"):
-            target = self.folder / f"{self.name}.{array}.npy"
+        for array in ARRAYS:
+            target = _path(self.folder, self.name, array)
             if array in self.paths:
                 self.paths[array].rename(target)
             else:  # so small that it was never enlarged
                 np.save(target, getattr(keyed, array).numpy())
+            sync(target)
+
+
+def _path(folder: Path, name: str, array: str) -> Path:
+    return folder / f"{name}.{array}.npy"
+
+
+def _verify(folder: Path, name: str, head: dict[str, Any]) -> None:
+    """Raise ``ValueError`` for a file that is not as it was written; older evidence has no checksums."""
+    for array in ARRAYS if "files" in head else ():
+        path = _path(folder, name, array)
+        if not decode(IndexedFile, head["files"][array], folder / HEAD).matches(path):
+            raise ValueError(f"{path.name} does not match its checksum")
 
 
 def _mapped(folder: Path, name: str, head: dict[str, Any]) -> KeyedEvents:
-    table, time, decayed = (folder / f"{name}.{one}.npy" for one in ("table", "entry_time", "entry_decayed"))
+    table, time, decayed = (_path(folder, name, array) for array in ARRAYS)
     return KeyedEvents(
         table=torch.from_numpy(np.asarray(map_private(table))),
         entry_time=torch.from_numpy(np.asarray(map_growing(time))),

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from itertools import pairwise
+from threading import Lock, Thread
+from typing import TypeVar
+
+import torch
+
+T = TypeVar("T")
+_starting = Lock()
 
 
 @cache
@@ -15,8 +22,32 @@ def _pool(workers: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(workers, thread_name_prefix="contig")
 
 
+@cache
+def _single_threaded_pool(workers: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(
+        workers, thread_name_prefix="contig-torch", initializer=_use_one_thread, initargs=(workers,)
+    )
+
+
+def _use_one_thread(others: int) -> None:
+    """Let torch use one thread in operations of this thread, and ``others`` in those of new threads."""
+    with _starting:
+        torch.get_num_threads()  # a thread takes over the number of all threads at its first use of torch
+        torch.set_num_threads(1)  # also what threads that are started from now on get
+        restore = Thread(target=torch.set_num_threads, args=(others,))
+        restore.start()
+        restore.join()
+
+
+def _forget_threads() -> None:
+    global _starting
+    _starting = Lock()
+    _pool.cache_clear()
+    _single_threaded_pool.cache_clear()
+
+
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 def split_range(count: int, parts: int) -> list[tuple[int, int]]:
@@ -40,3 +71,30 @@ def run_parallel(work: Callable[[int, int], None], ranges: Sequence[tuple[int, i
             future.result()
     else:
         work(*ranges[0])
+
+
+def share_among_threads(work: Callable[[T], None], pieces: Iterable[T]) -> None:
+    """Call ``work(piece)`` for every piece, on as many threads as torch has, each of which computes alone.
+
+    Faster than threads within each operation where there are many small ones. The first exception is raised
+    here, once no piece is being worked on.
+    """
+    threads = torch.get_num_threads()
+    if threads == 1:
+        for piece in pieces:
+            work(piece)
+        return
+    gradients, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+
+    def call(piece: T) -> None:
+        with torch.inference_mode(inference), torch.set_grad_enabled(gradients):  # each thread has its own
+            work(piece)
+
+    pending = [_single_threaded_pool(threads).submit(call, piece) for piece in pieces]
+    try:
+        for future in pending:
+            future.result()
+    finally:
+        for future in pending:
+            future.cancel()
+        wait(pending)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from contig.history import History
+from contig.kernels.threads import share_among_threads
 from contig.layers.losses import link_loss
 from contig.models.bases.pair_evidence import EvidencePart, PairEvidence
 from contig.models.contig import ConTIG, ConTIGOptions, Scope
@@ -26,7 +27,7 @@ from contig.options import option
 
 KEPT = 0.5  # share of events that see embeddings in training; the others learn from evidence alone
 CPU_SOURCES = 4  # scored in one call; candidates are read by themselves once for all calls
-CPU_CANDIDATES = 2**9  # read by themselves in one call: with more, memory is mapped anew each time
+CPU_CANDIDATES, CPU_MOST_CANDIDATES = 2**9, 2**11  # read by themselves in one call, few and many of them
 CPU_PAIRS, GPU_PAIRS = 2**10, 2**16  # ranked in one call: what fits into a cache, and some gigabytes
 
 Fusion = Literal["apart", "joined", "none"]
@@ -118,10 +119,13 @@ class ConTIGPair(ConTIG):
             return self.link_in_parts(state, history, src, dst, time, as_of, self.pairs_at_once(src.device))
         joined = self._embedded(state, history, src, dst, time, as_of)
         # Candidates with equally many events are read together: most have few, and few tokens cost less.
-        order = history.count_before(dst, time.expand(len(dst))).argsort(stable=True)
+        count, order = history.count_before(dst, time.expand(len(dst))).sort(stable=True)
+        alike = (count == 0) & self.evidence.is_unknown(history, dst[order], time) & (joined is None)
+        unknown, order = order[alike], torch.cat([order[alike][:1], order[~alike]])
         logits = torch.empty(len(src), len(dst))
         single = self.evidence.node_tokens(history, 0, src, time) if len(src) == 1 else None
-        for some in order.split(min(CPU_CANDIDATES, CPU_PAIRS // min(max(1, len(src)), CPU_SOURCES))):
+
+        def score(some: Tensor) -> None:
             candidates = self.evidence.node_tokens(history, 1, dst[some], time)
             for rows in torch.arange(len(src)).split(max(1, CPU_PAIRS // len(some))):
                 sources = single or self.evidence.node_tokens(history, 0, src[rows], time)
@@ -129,6 +133,10 @@ class ConTIGPair(ConTIG):
                 if joined is not None:
                     hidden = hidden + (joined[0][rows].unsqueeze(1) + joined[1][some])
                 logits[rows[:, None], some] = self.verdict(hidden).squeeze(-1)
+
+        share_among_threads(score, order.split(_candidates_at_once(len(src), len(order))))
+        if len(unknown):
+            logits[:, unknown] = logits[:, unknown[:1]]
         return logits
 
     def _embedded(
@@ -145,3 +153,10 @@ class ConTIGPair(ConTIG):
 
     def pairs_at_once(self, device: torch.device) -> int:
         return GPU_PAIRS if device.type == "cuda" else CPU_PAIRS
+
+
+def _candidates_at_once(sources: int, candidates: int) -> int:
+    """Return how many candidates to read in one call: fewer have more alike numbers of events."""
+    if sources > 1:
+        return min(CPU_CANDIDATES, CPU_PAIRS // min(sources, CPU_SOURCES))
+    return max(CPU_CANDIDATES, min(CPU_MOST_CANDIDATES, candidates // 16))

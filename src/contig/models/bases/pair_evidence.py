@@ -129,6 +129,11 @@ class PairEvidence(nn.Module):
         merged: Tensor = self.merge(torch.cat(parts, -1))
         return merged
 
+    def is_unknown(self, history: History, nodes: Tensor, time: Tensor) -> Tensor:
+        """Return which of the nodes ``[n]`` no event before a time was counted for."""
+        found = self._look_up(self._evidence(history).events, [node(nodes)], time.expand(len(nodes)))
+        return found[:, 0] == 0
+
     def node_tokens(self, history: History, side: int, nodes: Tensor, time: Tensor) -> NodeTokens:
         """Read what nodes say by themselves at one time, as sources (0) or candidates (1) of many pairs."""
         near = self._near(history, nodes.unsqueeze(1), time.expand(len(nodes), 1), trim=True)
