@@ -120,6 +120,7 @@ def test_shares_and_times_are_told_apart(given: Any, cuts: Any, text: str) -> No
         ("2024-05-04", "split='2024-05-04': expected the shares of training and validation, such as"),
         ("0.7,0.2,0.1", "split='0.7,0.2,0.1': expected"),
         ("0.7,", "expected the shares"),
+        ("70%,15%", "split='70%,15%': expected the shares of training and validation, such as 0.7,0.15"),
         (0.7, "split=0.7: expected"),
         ((0.7, None), "None is neither a number nor a time"),
         ("0.7,2024-05-04", "one of each"),

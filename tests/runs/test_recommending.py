@@ -124,7 +124,9 @@ def test_a_node_without_events_is_marked_as_a_cold_start(tmp_path: Path) -> None
         found = run.recommend(node, at=20, k=2)
         assert found == [(11, 12.0, None), (10, 4.0, None)]
         assert (found.node, found.at, found.last_event, found.cold_start) == (node, 20, 19, True)
+        assert repr(found) == f"<cold start for {node!r}: {list(found)}>"
     assert not run.recommend(0, at=20).cold_start
+    assert repr(run.recommend(0, at=20)) == repr(list(run.recommend(0, at=20)))
     assert run.recommend(0, at=0).last_event is None
 
 

@@ -93,7 +93,7 @@ def parse_split(given: SplitLike) -> Cuts:
     Whether times are inside a stream is checked by ``positions``.
     """
     parts = split_text(given).split(",")
-    if len(parts) != 2 or not all(parts):
+    if len(parts) != 2 or not all(parts) or any(part.rstrip().endswith("%") for part in parts):
         raise ConfigError(f"split={given!r}: {EXPECTED}.")
     numbers = [_number(part) for part in parts]
     shares = [number for number in numbers if number is not None and 0 <= number < 1]

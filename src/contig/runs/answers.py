@@ -71,6 +71,12 @@ class RecommendationList(list[Recommendation]):
         warm: ScoreKind = "logit" if learns else "heuristic"
         self.score_kind: ScoreKind = "events" if cold_start else warm
 
+    def __repr__(self) -> str:
+        """Return the list, and say so where it is the same for every unknown node."""
+        return (
+            f"<cold start for {self.node!r}: {super().__repr__()}>" if self.cold_start else super().__repr__()
+        )
+
 
 def mean_overlap(lists: Sequence[RecommendationList]) -> float:
     """Return how many nodes two of the lists have in common on average; 0 for a single list."""
