@@ -124,6 +124,18 @@ def measure_host(bench: Bench) -> Iterator[Measurement]:
     yield Measurement.compare("host", what, ours, "ours, graph on the GPU", theirs)
 
 
+def measure_disk(bench: Bench) -> Iterator[Measurement]:
+    """Compare a step with states in a file, whose pages are cached, with one that has them in memory."""
+    if bench.device.type != "cpu":
+        yield Measurement.missing("disk", "node states are on disk only for a CPU")
+        return
+    config = run_config("contig", bench.settings, graph_in="disk")
+    on_disk = TrainingSteps(Session(prepare(bench.stream, config, bench.device), config))
+    ours, theirs = bench.time_steps(on_disk, TrainingSteps(bench.session("contig")))
+    what = "training step, contig, node states on disk"
+    yield Measurement.compare("disk", what, ours, "ours, node states in memory", theirs)
+
+
 def measure_scoring(bench: Bench) -> Iterator[Measurement]:
     """Compare scoring and observing a batch, without gradients, with the peer."""
     peer = bench.peer(learn=False)

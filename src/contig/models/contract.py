@@ -222,9 +222,9 @@ class Model(nn.Module, ABC):
         rows = max(1, pairs_per_call(src.device) // len(dst))
         return torch.cat([self.score(part.unsqueeze(1), dst) for part in src.split(rows)])
 
-    def new_state(self, num_nodes: int, *, on_host: bool = False) -> NodeState:
+    def new_state(self, num_nodes: int, *, on_host: bool = False, on_disk: bool = False) -> NodeState:
         """Create the state before the first event."""
-        return NodeState(self.blank(), num_nodes, self.device, on_host=on_host)
+        return NodeState(self.blank(), num_nodes, self.device, on_host=on_host, on_disk=on_disk)
 
     @property
     def device(self) -> torch.device:

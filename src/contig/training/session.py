@@ -80,7 +80,10 @@ class Session:
         nodes, on_host = self.data.stream.num_nodes, self.data.history.on_host
         if layout == "sharded" and not self._ranks.alone:
             return ShardedState(self.model.blank(), nodes, self.model.device, self._ranks)
-        return self.model.new_state(nodes, on_host=on_host)
+        on_disk = self.config.train.state_on_disk(self.data.device)
+        if self.config.train.graph_in == "disk" and not on_disk:
+            raise ConfigError("graph_in=disk is for training on a CPU; on a GPU use graph_in=host.")
+        return self.model.new_state(nodes, on_host=on_host, on_disk=on_disk)
 
     def _separate_dropout(self) -> None:
         """Let each rank draw masks of its own; weights and negatives are the same on all of them."""
