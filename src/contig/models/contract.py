@@ -43,8 +43,7 @@ class EventBatch(NamedTuple):
     @classmethod
     def of(cls, history: History, event: Tensor) -> EventBatch:
         """Read the events at these positions of a history."""
-        columns = history.events
-        return cls(event, columns["src"][event], columns["dst"][event], columns["t"][event])
+        return cls(event, *history.events.ends(event), history.events["t"][event])
 
     @property
     def as_of(self) -> Tensor:
