@@ -58,7 +58,7 @@ class ScoringSteps:
         self.events = np.arange(min(last * self.size, len(data.stream)))
         index = torch.from_numpy(self.events).to(data.device)
         negatives = Negatives(data.stream, seed=0, device=data.device)
-        self.negative = NegativePairs(negatives.draw(index, data.history.events["src"][index]))
+        self.negative = NegativePairs(negatives.draw(index, data.history.events.ends(index)[0]))
         self.scorer = LinkScorer(session.model, self.state, data.history, self.size)
         self.step = 0
         if data.device.type == "cuda":  # a first pass finds out how much room the batches need
@@ -122,6 +122,18 @@ def measure_host(bench: Bench) -> Iterator[Measurement]:
     ours, theirs = bench.time_steps(on_host, TrainingSteps(bench.session("contig")))
     what = "training step, contig, graph in host memory"
     yield Measurement.compare("host", what, ours, "ours, graph on the GPU", theirs)
+
+
+def measure_disk(bench: Bench) -> Iterator[Measurement]:
+    """Compare a step with states in a file, whose pages are cached, with one that has them in memory."""
+    if bench.device.type != "cpu":
+        yield Measurement.missing("disk", "node states are on disk only for a CPU")
+        return
+    config = run_config("contig", bench.settings, graph_in="disk")
+    on_disk = TrainingSteps(Session(prepare(bench.stream, config, bench.device), config))
+    ours, theirs = bench.time_steps(on_disk, TrainingSteps(bench.session("contig")))
+    what = "training step, contig, node states on disk"
+    yield Measurement.compare("disk", what, ours, "ours, node states in memory", theirs)
 
 
 def measure_scoring(bench: Bench) -> Iterator[Measurement]:

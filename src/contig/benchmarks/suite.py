@@ -25,6 +25,7 @@ from contig.benchmarks.scopes import measure_scopes
 from contig.benchmarks.serving import measure_serve
 from contig.benchmarks.startup import measure_startup
 from contig.benchmarks.steps import (
+    measure_disk,
     measure_epoch,
     measure_host,
     measure_plain_step,
@@ -42,6 +43,7 @@ MEASUREMENTS: dict[str, Callable[[Bench], Iterator[Measurement]]] = {
     "tgn-plain": partial(measure_plain_step, model="tgn"),
     "epoch": measure_epoch,
     "host": measure_host,
+    "disk": measure_disk,
     "scoring": measure_scoring,
     "ranking": measure_ranking,
     "ranking-times": measure_ranking_times,

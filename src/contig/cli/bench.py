@@ -25,7 +25,7 @@ app = typer.Typer()
 
 DEFAULT_DATA = "wikipedia"
 MEASUREMENTS = (
-    "contig-step, tgn-step, contig-plain, tgn-plain, epoch, host, scoring, ranking, ranking-times, "
+    "contig-step, tgn-step, contig-plain, tgn-plain, epoch, host, disk, scoring, ranking, ranking-times, "
     "departures, scopes, pair-step, pair-ranking, evidence, read, index, append, lookup, lookup-loop, ode, "
     "live, live-hour, serve, bulk, startup, memory, roofline"
 )

@@ -76,8 +76,8 @@ def _problems(stream: EventStream) -> Iterator[str]:
     """Yield what is wrong with the columns of a saved stream."""
     events, nodes, is_dst = len(stream.src), len(stream.ids.labels), stream.ids.is_dst
     columns = {
-        "src": "i8",
-        "dst": "i8",
+        "src": "i4 i8",
+        "dst": "i4 i8",
         "t": "i8 f8",
         "label": "i8",
         "edge_features": "f4",

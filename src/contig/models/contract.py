@@ -43,8 +43,7 @@ class EventBatch(NamedTuple):
     @classmethod
     def of(cls, history: History, event: Tensor) -> EventBatch:
         """Read the events at these positions of a history."""
-        columns = history.events
-        return cls(event, columns["src"][event], columns["dst"][event], columns["t"][event])
+        return cls(event, *history.events.ends(event), history.events["t"][event])
 
     @property
     def as_of(self) -> Tensor:
@@ -225,9 +224,9 @@ class Model(nn.Module, ABC):
         rows = max(1, pairs_per_call(src.device) // len(dst))
         return torch.cat([self.score(part.unsqueeze(1), dst) for part in src.split(rows)])
 
-    def new_state(self, num_nodes: int, *, on_host: bool = False) -> NodeState:
+    def new_state(self, num_nodes: int, *, on_host: bool = False, on_disk: bool = False) -> NodeState:
         """Create the state before the first event."""
-        return NodeState(self.blank(), num_nodes, self.device, on_host=on_host)
+        return NodeState(self.blank(), num_nodes, self.device, on_host=on_host, on_disk=on_disk)
 
     @property
     def device(self) -> torch.device:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from contig.errors import ConfigError
+from contig.kernels.file_memory import file_tensor
 from contig.kernels.pinned_memory import pinned_copy
 from contig.options import check_count
 
@@ -84,8 +85,9 @@ class NodeState:
     """Named tensors with one row per node; rows are added as nodes appear.
 
     ``blank`` holds the row that a node starts with. ``position`` counts the events observed so far.
-    ``on_host`` keeps the rows in the host's memory, where the device reads and writes them. ``room`` is an
-    upper bound of the distinct nodes that one call reads, where it is known (see ``contig.layers.unique``).
+    ``on_host`` keeps the rows in the host's memory, where the device reads and writes them; ``on_disk``, on a
+    CPU, in temporary files. ``room`` is an upper bound of the distinct nodes that one call reads, where it is
+    known (see ``contig.layers.unique``).
     """
 
     room: int | None = None
@@ -100,10 +102,11 @@ class NodeState:
         device: str | torch.device = "cpu",
         *,
         on_host: bool = False,
+        on_disk: bool = False,
     ) -> None:
         check_count("num_nodes", num_nodes)
         _check_blank(blank)
-        self.device, self.on_host = torch.device(device), on_host
+        self.device, self.on_host, self.on_disk = torch.device(device), on_host, on_disk
         self.blank = {name: row.to(device) for name, row in blank.items()}
         self._allocated = {name: self._blank_rows(name, num_nodes) for name in self.blank}
         self.rows = dict(self._allocated)  # views of the first num_nodes rows
@@ -174,14 +177,21 @@ class NodeState:
 
     def clone(self) -> NodeState:
         """Return an independent copy."""
-        copy = NodeState(self.blank, self._num_nodes, self.device, on_host=self.on_host)
+        copy = self.blank_like(self._num_nodes)
         copy.restore(self.snapshot())
         return copy
+
+    def blank_like(self, num_nodes: int) -> NodeState:
+        """Return a blank state in the same kind of memory."""
+        return NodeState(self.blank, num_nodes, self.device, on_host=self.on_host, on_disk=self.on_disk)
 
     def _blank_rows(self, name: str, count: int) -> Tensor:
         row = self.blank[name]
         if self.on_host:
             return pinned_copy(row.cpu().expand(count, *row.shape), self.device)
+        if self.on_disk:
+            rows = file_tensor((count, *row.shape), row.dtype)
+            return rows.copy_(row.expand_as(rows))
         return row.repeat(count, *([1] * row.ndim))
 
 

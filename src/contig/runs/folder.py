@@ -280,14 +280,14 @@ class RunFolder:
         with self._replacing(name) as part:
             save_tensors({"schema": SCHEMA, **content}, part)
 
-    def load(self, name: str) -> dict[str, Any]:
-        """Read tensors and plain values to the CPU."""
+    def load(self, name: str, *, mapped: bool = False) -> dict[str, Any]:
+        """Read tensors and plain values to the CPU; ``mapped`` ones are read from disk as they are used."""
         path = self.path / name
         if not path.exists():
             raise self._unfinished(name)
         self._verify(name)
         try:
-            content = torch.load(path, map_location="cpu", weights_only=True)
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
         except PermissionError as error:
             raise disk_error(error, path) from error
         except Exception as error:  # unpickling a damaged file can raise anything
@@ -307,7 +307,7 @@ class RunFolder:
 
         ``more`` are the types of the other values in it.
         """
-        content = self.load(name)
+        content = self.load(name, mapped=state.on_disk)
         restore_model(content, model, state, events, self.path / name, **more)
         return content
 

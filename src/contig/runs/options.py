@@ -74,8 +74,10 @@ class TrainOptions:
     compile: Literal["auto", "on", "off"] = option(
         "auto", "fuse the kernels of a step on a GPU; auto does so where it saves more time than it takes"
     )
-    graph_in: Literal["device", "host"] = option(
-        "device", "where node states and history are stored; host is for graphs larger than GPU memory"
+    graph_in: Literal["device", "host", "disk"] = option(
+        "device",
+        "where node states and history are stored; host is for graphs larger than GPU memory; disk, on a "
+        "CPU, is for node states larger than memory, in files in TMPDIR",
     )
     checkpoint_seconds: float = option(60.0, "time between checkpoints within an epoch, in seconds", low=0)
 
@@ -94,3 +96,7 @@ class TrainOptions:
     def graph_on_host(self, device: torch.device) -> bool:
         """Return whether the graph is stored in host memory while a GPU works on it."""
         return self.graph_in == "host" and device.type == "cuda"
+
+    def state_on_disk(self, device: torch.device) -> bool:
+        """Return whether node states are stored in temporary files while a CPU works on them."""
+        return self.graph_in == "disk" and device.type == "cpu"

@@ -265,8 +265,7 @@ class Run(SavedRun):
 
     def _state_before(self, period: EvaluationPeriod, batch_size: int, show: bool | None) -> NodeState:
         """Return the state after validation, advanced to the first test event."""
-        old, data = self.state, period.data
-        state = NodeState(old.blank, self.trained_stream.num_nodes, old.device, on_host=old.on_host)
+        data, state = period.data, self.state.blank_like(self.trained_stream.num_nodes)
         self.folder.restore("best.pt", None, state, len(self.trained_stream))
         state.grow(data.stream.num_nodes)
         if len(between := period.between(len(self.trained_stream))):

@@ -94,7 +94,8 @@ class SavedRun(TrainedModel):
         name = "serving.pt" if complete else "best.pt"
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
             model = build_model(config, stream, features=folder.manifest().features).to(on)
-        state = NodeState(model.blank(), stream.num_nodes, on, on_host=config.train.graph_on_host(on))
+        on_host, on_disk = config.train.graph_on_host(on), config.train.state_on_disk(on)
+        state = NodeState(model.blank(), stream.num_nodes, on, on_host=on_host, on_disk=on_disk)
         served, saved = folder.read_version(
             name,
             lambda: folder.restore(name, model, state, len(stream), **({} if complete else {"epoch": int})),
@@ -291,8 +292,7 @@ class SavedRun(TrainedModel):
 
     def _set_replayed(self, arrivals: Arrivals) -> None:
         """Use events the state after which is not known."""
-        old = self.state
-        state = NodeState(old.blank, arrivals.stream.num_nodes, old.device, on_host=old.on_host)
+        state = self.state.blank_like(arrivals.stream.num_nodes)
         with self.online.writing():
             history = arrivals.index(self.model, state)
             tip = replay_stream(self.model, state, history, self.batch_size, late=arrivals.late)
@@ -312,8 +312,7 @@ class SavedRun(TrainedModel):
         if saved["serving"] != self._served:  # it was trained further
             self._set_replayed(arrivals)
             return
-        old = self.state
-        state = NodeState(old.blank, arrivals.stream.num_nodes, old.device, on_host=old.on_host)
+        state = self.state.blank_like(arrivals.stream.num_nodes)
         state.restore(saved["state"])
         self._set_events(arrivals, state, _saved_rows(saved.get("tip"), state.device))
 

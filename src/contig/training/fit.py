@@ -242,7 +242,8 @@ def resume(
             session = Session(prepare(folder.stream(), config, chosen), config, layout)
             _check_agreement(session)
             if folder.has("checkpoint.pt"):
-                session.restore(folder.load("checkpoint.pt"), folder.path / "checkpoint.pt")
+                saved = folder.load("checkpoint.pt", mapped=session.state.on_disk)
+                session.restore(saved, folder.path / "checkpoint.pt")
             if "epochs" in more and training_is_over(session):  # it had run out of patience and is extended
                 session.progress.patience_from = session.progress.epoch
             folder.reopen(config)

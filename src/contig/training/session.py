@@ -80,7 +80,10 @@ class Session:
         nodes, on_host = self.data.stream.num_nodes, self.data.history.on_host
         if layout == "sharded" and not self._ranks.alone:
             return ShardedState(self.model.blank(), nodes, self.model.device, self._ranks)
-        return self.model.new_state(nodes, on_host=on_host)
+        on_disk = self.config.train.state_on_disk(self.data.device)
+        if self.config.train.graph_in == "disk" and not on_disk:
+            raise ConfigError("graph_in=disk is for training on a CPU; on a GPU use graph_in=host.")
+        return self.model.new_state(nodes, on_host=on_host, on_disk=on_disk)
 
     def _separate_dropout(self) -> None:
         """Let each rank draw masks of its own; weights and negatives are the same on all of them."""
@@ -107,7 +110,7 @@ class Session:
         history, events = self.data.training, self.walker.schedule.events
         src, count, met = history.events["src"], _candidates(self.config.train), self.config.train.historical
         for part in events.split(DRAWN_AT_ONCE):
-            self._negative[part] = self.negatives.draw(part, src[part], count, historical=met)
+            self._negative[part] = self.negatives.draw(part, src[part].long(), count, historical=met)
         size = self.config.train.batch_size
         self.walker.expect(count_nodes(self.model, history, events, self._negative[events], size))
         self._drawn = True

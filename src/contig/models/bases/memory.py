@@ -89,7 +89,8 @@ class MemoryModel(EventModel):
         columns = history.events
         if not columns.count:
             return Latest(exists, nodes, event, columns["t"].new_zeros(len(nodes)))
-        partner = torch.where(exists, columns["src"][event] + columns["dst"][event] - nodes, nodes)
+        src, dst = columns.ends(event)
+        partner = torch.where(exists, src + dst - nodes, nodes)
         return Latest(exists, partner, event, torch.where(exists, columns["t"][event], 0))
 
 

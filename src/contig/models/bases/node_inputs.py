@@ -62,8 +62,7 @@ class NodeInputs(nn.Module):
 
 def nodes_of(history: History) -> Tensor:
     """Return the sources and destinations of all events in a history."""
-    events = history.event_indices()
-    return torch.cat([history.events[end][events] for end in ("src", "dst")])
+    return torch.cat(history.events.ends(history.event_indices()))
 
 
 def convolutions(model: str) -> Any:

@@ -1,0 +1,116 @@
+"""Tensors in temporary files: the same numbers, and no file that is left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from support.problems import random_stream
+from torch import Tensor
+
+from contig.errors import ConfigError, DiskError
+from contig.kernels.file_memory import file_tensor
+from contig.models import NodeState
+from contig.runs.run import Run
+from contig.training.fit import fit
+from contig.training.session import Session
+
+SETTINGS: dict[str, Any] = {"dim": 8, "time_dim": 6, "batch_size": 20, "epochs": 2, "show": False}
+pytestmark = pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="needs posix_fallocate")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a temporary folder of its own."""
+    path = tmp_path / "temporary"
+    path.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(path))
+    return path
+
+
+def mapped_files(folder: Path) -> int:
+    """Count the mappings of files that were in a folder."""
+    return sum(str(folder) in line for line in Path("/proc/self/maps").read_text("utf-8").splitlines())
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
+def test_a_tensor_lives_in_a_file_without_a_name(folder: Path) -> None:
+    rows = file_tensor((5, 3), torch.int64)
+    assert rows.tolist() == [[0, 0, 0]] * 5
+    rows[2] = torch.tensor([1, 2, 3])
+    assert rows.sum() == 6
+    assert not list(folder.iterdir())
+    assert mapped_files(folder) == 1
+    del rows
+    assert mapped_files(folder) == 0
+    assert file_tensor((0, 3), torch.float32).shape == (0, 3)
+
+
+def test_node_states_on_disk_are_independent_and_grow(folder: Path) -> None:
+    state = NodeState({"h": torch.tensor([1.0, 2.0]), "last": torch.tensor(-1)}, 1, on_disk=True)
+    state["h"][0] = 7.0
+    state.grow(3)
+    copy = state.clone()
+    state["h"][2] = 5.0
+    assert state["h"].tolist() == [[7.0, 7.0], [1.0, 2.0], [5.0, 5.0]]
+    assert copy["h"].tolist() == [[7.0, 7.0], [1.0, 2.0], [1.0, 2.0]]
+    assert copy.on_disk
+    state.reset()
+    assert state["h"].tolist() == [[1.0, 2.0]] * 3
+    assert state["last"].tolist() == [-1] * 3
+
+
+def result(run: Run) -> tuple[float, dict[str, Tensor]]:
+    assert run.metrics is not None
+    return run.metrics.transductive.ap, {**run.state.rows, **run.model.state_dict()}
+
+
+@pytest.mark.parametrize("model", ["contig", "jodie"])
+def test_training_on_disk_is_bit_identical(
+    model: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = random_stream(7, events=600, num_nodes=50, edge_width=2)
+    kinds: list[bool] = []
+    step = Session.train_step
+
+    def recorded(self: Session) -> Tensor:
+        kinds.append(self.state.on_disk)
+        return step(self)
+
+    monkeypatch.setattr(Session, "train_step", recorded)
+    ap, tensors = result(fit(stream, model, out=tmp_path / "memory", device="cpu", **SETTINGS))
+    assert not any(kinds)
+    kinds.clear()
+    there = fit(stream, model, out=tmp_path / "disk", device="cpu", graph_in="disk", **SETTINGS)
+    assert all(kinds)
+    for run in (there, Run.open(tmp_path / "disk", "cpu")):
+        assert run.state.on_disk
+        found_ap, found = result(run)
+        assert found_ap == ap
+        assert found.keys() == tensors.keys()
+        assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+    assert not list(folder.glob("contig-state-*"))
+
+
+def test_a_full_disk_is_refused_before_anything_is_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(number: int, offset: int, length: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(DiskError, match=r"no space for 0\.0012 GB of node state.*set TMPDIR"):
+        NodeState({"h": torch.zeros(3)}, 100_000, on_disk=True)
+    assert not list(folder.iterdir())
+
+
+@pytest.mark.gpu
+def test_a_gpu_is_refused() -> None:
+    stream = random_stream(7, events=60, num_nodes=9)
+    with pytest.raises(ConfigError, match="graph_in=host"):
+        fit(stream, "jodie", device="cuda", graph_in="disk", **SETTINGS)
