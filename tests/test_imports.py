@@ -33,6 +33,7 @@ ORDER = (
     "schema",
     "registry",
     "progress",
+    "shared_board",
     "ranks",
     "markup",
     "data",

@@ -11,16 +11,18 @@ Rank 0 writes the run; what the others write goes to a temporary folder of their
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from contig.errors import ConfigError
+from contig.shared_board import SharedBoard
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,6 +36,8 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+    # memory that all ranks share, where they are on one machine
+    board: SharedBoard | None = field(default=None, repr=False, compare=False, kw_only=True)
 
     @property
     def alone(self) -> bool:
@@ -55,8 +59,13 @@ class Ranks:
             return value
         import torch.distributed as dist
 
-        summed = _sendable(value.detach()).clone()
-        dist.all_reduce(summed)
+        own = _sendable(value.detach())
+        if (board := self._board_for(own, own.nbytes)) is not None:
+            first, *others = board.shown(own.reshape(-1), [own.numel()] * self.size)
+            summed = sum(others, first).view_as(own)  # in the same order on every rank
+        else:
+            summed = own.clone()
+            dist.all_reduce(summed)
         return summed.to(value.device)
 
     def any(self, flag: bool) -> bool:
@@ -76,13 +85,22 @@ class Ranks:
 
         longest = -(-count // self.size)
         own = _sendable(part)
+        lengths = [
+            end - begin for begin, end in (Ranks(r, self.size).bounds(count) for r in range(self.size))
+        ]
+        row_bytes = math.prod(own.shape[1:]) * own.element_size()
+        if (board := self._board_for(own, longest * row_bytes)) is not None:
+            return torch.cat(board.shown(own, lengths)).to(part.device)
         padded = own.new_zeros((longest, *own.shape[1:]))
         padded[: len(own)] = own
         parts = [torch.empty_like(padded) for _ in range(self.size)]
         dist.all_gather(parts, padded)
-        sizes = [Ranks(rank, self.size).bounds(count) for rank in range(self.size)]
-        rows = [one[: end - begin] for one, (begin, end) in zip(parts, sizes, strict=True)]
-        return torch.cat(rows).to(part.device)
+        return torch.cat([one[:n] for one, n in zip(parts, lengths, strict=True)]).to(part.device)
+
+    def _board_for(self, own: Tensor, nbytes: int) -> SharedBoard | None:
+        """Return where to show a tensor; None if it has to be sent. The size must be that of all ranks."""
+        usable = self.board is not None and not own.is_cuda and self.board.fits(nbytes)
+        return self.board if usable else None
 
     def swap(self, rows: Tensor, sent: list[int], received: list[int]) -> Tensor:
         """Send the first ``sent[0]`` rows to rank 0, the next to rank 1, and so on; return what comes back.
@@ -172,7 +190,14 @@ def ranks() -> Ranks:
         backend = "cpu:gloo,cuda:nccl" if _gpu_each() else "gloo"
         dist.init_process_group(backend, store=fresh, rank=rank, world_size=size)
         atexit.register(dist.destroy_process_group)
-    return Ranks(dist.get_rank(), size)
+    return Ranks(dist.get_rank(), size, board=_shared_board(dist.get_rank(), size))
+
+
+def _shared_board(rank: int, size: int) -> SharedBoard | None:
+    """Share memory with the other ranks where all are on this machine; GPUs exchange by themselves."""
+    if os.environ.get("LOCAL_WORLD_SIZE") != str(size) or _gpu_each():
+        return None
+    return SharedBoard.connected(rank, size)
 
 
 def own_gpu(gpus: int) -> int:

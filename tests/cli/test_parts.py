@@ -11,10 +11,11 @@ import pytest
 from support.commands import Answer
 from support.finished import finish
 from support.inline import run_inline
+from support.studies import store
 from support.trained import identical_runs
 
+from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job, Work
-from contig.files import write_json
 
 COMPARE = [*("compare", "synthetic:300", "--models", "jodie,tgn", "--seeds", 2, "--device", "cpu")]
 COMPARE += ["--epochs", 1, "--set", "dim=6", "--set", "batch_size=60", "--task", "recommend"]
@@ -42,7 +43,7 @@ def finished(here: Path, monkeypatch: pytest.MonkeyPatch) -> list[Job]:
         if isinstance(work, Job):
             finish(work, 0.8 + 0.01 * work.seed + 0.002 * len(work.recipe.model))
         else:
-            write_json(cast("Any", work).file, {})
+            store(cast("Evaluation", work))
 
     return cast("list[Job]", run_inline(monkeypatch, run))
 
@@ -122,8 +123,10 @@ def test_parts_of_reproduce(finished: list[Job], here: Path) -> None:
     assert not first & second
     timed = {name for name in first if "-timing-" in name}  # times are compared, so one part has them all
     assert len(timed) == 4 + 3  # sizes of growing and of fixed nodes, one in common
-    assert all(name.startswith("synthetic-300-") for name in (first | second) - timed)
-    assert abs(len(first - timed) - len(second)) <= 1
+    evaluated = {name for name in first | second if name.startswith("link-")}
+    assert all(name.startswith("synthetic-300-") for name in (first | second) - timed - evaluated)
+    assert {name.rpartition(" of ")[2] for name in evaluated} == (first | second) - timed - evaluated
+    assert abs(len(first - timed) - len(second)) <= 2  # a run and its evaluation
     assert Answer(*command, "--only-done", "--out", here / "out").code == 0
     assert finished == []
     assert Answer(*command, "--out", here / "single").code == 0

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support.commands import Answer
 from support.inline import Run, run_inline
+from support.studies import LINKS
 
 from contig import numerics
 from contig.experiments.evaluations import Evaluation
@@ -102,8 +103,8 @@ def test_every_file_says_that_it_is_a_smoke_test(complete: Complete) -> None:
 def test_timed_runs_come_first_and_evaluations_after_their_run(complete: Complete) -> None:
     kinds = [type(work) for work in complete.started]
     # Two models, six ablations, three values of options, and twice three sizes with the middle one in common;
-    # three tasks of two models.
-    assert (kinds.count(Job), kinds.count(Evaluation)) == (2 + 6 + 3 + 5, 3 * 2)
+    # four tasks of two models, and one of the ablations.
+    assert (kinds.count(Job), kinds.count(Evaluation)) == (2 + 6 + 3 + 5, 4 * 2 + 6)
     for i, work in enumerate(complete.started):
         if isinstance(work, Evaluation):
             assert work.job == next(one for one in reversed(complete.started[:i]) if isinstance(one, Job))
@@ -127,9 +128,11 @@ def tgn_run(out: Path) -> Path:
 def test_tables_hold_the_numbers_of_the_runs(complete: Complete) -> None:
     metrics = json.loads((tgn_run(complete.out) / "metrics.json").read_text())
     assert metrics["data"]["events"] == 300
+    links = json.loads((tgn_run(complete.out) / LINKS).read_text())
+    assert links["protocol"]["negatives"] == "random-any"
     rows = rows_of(complete.out / "table2.csv", label="tgn", section="transductive")
     ours = {row["measure"]: float(row["ours"]) for row in rows}
-    assert ours == pytest.approx({m.upper(): 100 * metrics["transductive"][m] for m in ("auc", "ap")})
+    assert ours == pytest.approx({m.upper(): 100 * links["transductive"][m] for m in ("auc", "ap")})
     ranks = json.loads((tgn_run(complete.out) / "evaluations/recommend.json").read_text())
     [row] = rows_of(complete.out / "fig3.csv", label="tgn", measure="MRR")
     assert float(row["ours"]) == pytest.approx(100 * ranks["transductive"]["mrr"])

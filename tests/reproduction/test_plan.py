@@ -37,11 +37,11 @@ def test_a_run_gets_the_evaluations_of_every_item(tmp_path: Path) -> None:
         job.recipe.model: [work.name.partition(" ")[0] for work in plan.chain(job)[1:]]
         for job in plan.trainings
     }
-    both = ["recommend", "intervals"]
+    links, both = "link-negatives=random-any", ["recommend", "intervals"]
     assert tasks == {
-        "contig": ["classify-seeds=5", *both],
-        "tgn": ["classify-seeds=5", *both],
-        "edgebank": both,
+        "contig": [links, "classify-seeds=5", *both],
+        "tgn": [links, "classify-seeds=5", *both],
+        "edgebank": [links, *both],
     }
 
 

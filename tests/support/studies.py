@@ -24,7 +24,7 @@ from contig.reproduction.items.fig6 import FIXED, GROWING, Fig6
 from contig.reproduction.plan import Plan, make_plan
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Table, Value
-from contig.tasks import classify, intervals, recommend, results
+from contig.tasks import classify, intervals, link, recommend, results
 from contig.tasks.intervals import SETS
 from support.finished import epoch, facts, finish
 
@@ -86,9 +86,14 @@ def fill(plan: Plan) -> Plan:
             finish(job, 0.6, epochs=epochs, data=data)
     for one in (one for job in plan.trainings for one in plan.chain(job)[1:]):
         assert isinstance(one, Evaluation)
-        result = results.Evaluation(facts=facts(one.job), result=RESULTS[one.task](one.job.folder.name))
-        write_json(one.file, result.as_dict())
+        store(one)
     return plan
+
+
+def store(one: Evaluation) -> None:
+    """Write the result of an evaluation; it depends on the name of the run."""
+    result = results.Evaluation(facts=facts(one.job), result=RESULTS[one.task](one.job.folder.name))
+    write_json(one.file, result.as_dict())
 
 
 SECTIONS = ("transductive", "inductive", "old_old", "new_old", "new_new")
@@ -135,11 +140,28 @@ def interval_result(name: str) -> intervals.IntervalResult:
     )
 
 
+def link_result(name: str) -> link.LinkResult:
+    """Return APs and AUCs that depend on the run's name."""
+    return link.LinkResult(
+        protocol=link.LinkProtocol.of(
+            "link", "tgn", inductive=True, negatives="random-any", metrics="", inductive_dyglib=""
+        ),
+        **{
+            s: results.LinkMetrics(**{m: number(name, s, m) for m in ("ap", "auc")}, events=4)
+            for s in (*SECTIONS, "inductive_dyglib")
+        },
+    )
+
+
 RESULTS: dict[str, Callable[[str], results.TaskResult]] = {
     "classify": classify_result,
     "recommend": recommend_result,
     "intervals": interval_result,
+    "link": link_result,
 }
+
+
+LINKS = "evaluations/link-negatives=random-any.json"
 
 
 # --- looking at the results --------------------------------------------------------------------------
@@ -154,11 +176,11 @@ def runs(jobs: Sequence[Job], model: str, variant: str = "as given") -> list[Job
     return [job for job in jobs if (job.recipe.model, job.recipe.variant) == (model, variant)]
 
 
-def metric(jobs: Sequence[Job], *path: str) -> list[float]:
-    """Read one number of each run from its file."""
+def metric(jobs: Sequence[Job], *path: str, file: str = "metrics.json") -> list[float]:
+    """Read one number of each run from one of its files."""
     values = []
     for job in jobs:
-        found: Any = json.loads((job.folder / "metrics.json").read_text())
+        found: Any = json.loads((job.folder / file).read_text())
         for name in path:
             found = found[name]
         values.append(found)

@@ -21,6 +21,7 @@ from support.processes import fork, join, join_within
 from support.trained import fast_training, tiny_stream
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from contig import shared_board
 from contig.errors import ConfigError, RunError
 from contig.ranks import Ranks, ranks
 from contig.runs.run import Run
@@ -281,3 +282,34 @@ def test_ranks_that_disagree_say_which_options_differ(monkeypatch: pytest.Monkey
         Ranks(0, 2).check_agreement({"options": {"model": "tgn", "train": {"epochs": 1, "lr": 0.1}}})
     assert "{'train': {'lr': 0.5}}" in str(error.value)
     assert "epochs" not in str(error.value)
+
+
+@forks
+@pytest.mark.parametrize("folder", [shared_board.FOLDER, "/no/such/folder"])
+def test_shared_memory_changes_no_exchange(tmp_path: Path, folder: str) -> None:
+    rows, size = 3001, 3  # 3001 rows of 5 numbers: parts of 1000, 1000 and 1001
+
+    def numbers(rank: int, turn: int) -> torch.Tensor:
+        return torch.randn(rows, 5, generator=torch.Generator().manual_seed(100 * turn + rank))
+
+    def use() -> None:
+        shared_board.FOLDER = folder
+        here = ranks()
+        assert (here.board is None) == (not Path(folder).exists())
+        assert not list(Path(folder).glob("contig-ranks-*"))  # nothing is left, however a process ends
+        for turn in range(7):  # each slot is written to again
+            whole = numbers(9, turn)
+            begin, end = here.bounds(rows)
+            kept = here.gathered(whole[begin:end], rows)
+            total = here.total(numbers(here.rank, turn))
+            expected = numbers(0, turn) + numbers(1, turn) + numbers(2, turn)
+            assert torch.equal(kept, whole)  # still the same after another exchange
+            assert torch.allclose(total, expected, rtol=0, atol=1e-5)
+            every = here.gathered(total.unsqueeze(0), size)
+            assert torch.equal(every, total.expand_as(every))  # the same bits everywhere
+        large = torch.ones(shared_board.SLOT // 4 + 1)
+        assert torch.equal(here.total(large), size * large)  # too large to be shown
+        (tmp_path / str(here.rank)).touch()
+
+    forked(size, use)
+    assert len(list(tmp_path.iterdir())) == size

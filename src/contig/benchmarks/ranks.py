@@ -1,7 +1,8 @@
 """Training by one process and by several ranks: ``python -m contig.benchmarks.ranks --ranks 2``.
 
 Every process uses one thread; figures are medians of steps. The share of the exchange includes the time that
-a rank waits for the others. The processor time of a step does not depend on what else the machine does.
+a rank waits for the others. The processor time of a step depends little on what else the machine does; that
+of its parts is of the thread that computes, without those that exchange.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 EXCHANGES = ("all_reduce", "all_gather", "all_to_all_single")
+PARTS = {"reading": "_read_together", "learning": "_learn", "observing": "_observe_together"}
 WARM_STEPS = 5
 
 
@@ -54,11 +56,12 @@ def run_worker(given: argparse.Namespace) -> None:
     config = RunConfig.of(given.model, {"batch_size": given.batch_size}).for_stream(stream)
     layout = checked_layout(given.state)
     session = Session(prepare(stream, config, torch.device("cpu")), config, layout)
+    parts = {part: _clocked(session.walker, method) for part, method in PARTS.items()}
     session.begin_epoch()
     for _ in range(WARM_STEPS):
         session.train_step()
     seconds, exchange, computing = [], [], []
-    for _ in range(given.steps):
+    for _ in range(min(given.steps, len(session.steps) - WARM_STEPS)):
         spent[0], begun, worked = 0.0, time.perf_counter(), time.process_time()
         session.train_step()
         seconds.append(time.perf_counter() - begun)
@@ -69,8 +72,23 @@ def run_worker(given: argparse.Namespace) -> None:
             "rate": given.batch_size / statistics.median(seconds),
             "exchange": statistics.median(exchange),
             "computing": statistics.median(computing),
+            **{part: statistics.median(spans[WARM_STEPS:]) for part, spans in parts.items()},
         }
         Path(given.out).write_text(json.dumps(found), "utf-8")
+
+
+def _clocked(walker: Any, method: str) -> list[float]:
+    """Measure the processor time of each call of a method, in this thread."""
+    call, spans = getattr(walker, method), []
+
+    def clocked(*arguments: Any) -> Any:
+        begun = time.thread_time()
+        result = call(*arguments)
+        spans.append(time.thread_time() - begun)
+        return result
+
+    setattr(walker, method, clocked)
+    return spans
 
 
 def measure(size: int, arguments: Sequence[str]) -> dict[str, float]:
@@ -104,9 +122,11 @@ def main(arguments: Sequence[str]) -> None:
     print(
         f"{given.model}, batch {given.batch_size:,}, {given.state}: {one['rate']:,.0f} events/s in one "
         f"process, {several['rate']:,.0f} with {given.ranks} ranks ({several['rate'] / one['rate']:.2f} "
-        f"times), {several['exchange']:.0%} of the time in exchange; processor time of a step "
-        f"{one['computing']:.3f} s and {several['computing']:.3f} s"
+        f"times), {several['exchange']:.0%} of the time in exchange"
     )
+    for name, found in (("one process", one), (f"{given.ranks} ranks", several)):
+        parts = ", ".join(f"{part} {1e3 * found[part]:.1f}" for part in PARTS)
+        print(f"{name}: processor time of a step {1e3 * found['computing']:.1f} ms ({parts})")
 
 
 if __name__ == "__main__":

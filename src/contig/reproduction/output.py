@@ -44,7 +44,7 @@ def _write_figure(plan: Plan, table: Table, machines: Sequence[str]) -> str:
     """Write the figure of a table; return it without its heading as an ``svg`` element, if there is one."""
     item = plan.study.item(table.name)
     paths = [plan.study.out / f"{table.name}.{extension}" for extension in PICTURES]
-    drawn = item.figure(table, [item.error_bars(plan.study_of(table.name)), *machines])
+    drawn = item.figure(table, [item.error_bars(plan.groups[table.name]), *machines])
     bare = item.figure(table)
     if drawn is None or bare is None:
         for path in paths:

@@ -16,6 +16,7 @@ MODEL = "contig"  # the model the paper introduces
 BASELINE = "tgn"  # the model it reports its gains over
 # Which of our selections a published one compares with: inductive figures follow DyGLib's protocol.
 COMPARABLE = {"transductive": "transductive", "inductive": "inductive_dyglib"}
+PUBLISHED_NEGATIVES = {"negatives": "random-any"}  # of link prediction, as in TGN's code and DyGLib
 
 
 class DatasetSize(NamedTuple):

@@ -37,7 +37,7 @@ def protocol(study: Study) -> list[str]:
         "In Tables 2 and 4 and Fig. 5 the negatives of inductive events are drawn among those events' own "
         "destinations, and batches hold inductive events alone, as in TGN's code and DyGLib.",
         "AP and AUC are averaged over batches, as in the published tables.",
-        *(line for item in study.items for line in item.protocol),
+        *dict.fromkeys(line for item in study.items for line in item.protocol),
         "All models of a table have the same limit of epochs and the same patience. Learning rates, and the "
         "few settings of the recipes in configs/, were chosen by hand on validation events: there was no "
         "search of equal effort for every model.",

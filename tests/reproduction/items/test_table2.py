@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.figures import points
-from support.studies import expect, fill, grid, group, metric, planned, runs, table_of, value
+from support.studies import LINKS, expect, fill, grid, group, metric, planned, runs, table_of, value
 
 from contig.experiments.rows import Spread
 from contig.files import write_json
@@ -28,10 +28,12 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
 def test_numbers(plan: Plan) -> None:
     tgn = runs(group(plan, "table2", "mooc").jobs, "tgn")
     mooc = grid(table_of(plan, "table2"), "mooc")
-    expect(value(mooc, "tgn", "AP", "transductive"), metric(tgn, "transductive", "ap"), 86.96)
-    expect(value(mooc, "tgn", "AUC", "inductive"), metric(tgn, "inductive_dyglib", "auc"), 89.03)
+    expect(value(mooc, "tgn", "AP", "transductive"), metric(tgn, "transductive", "ap", file=LINKS), 86.96)
+    expect(value(mooc, "tgn", "AUC", "inductive"), metric(tgn, "inductive_dyglib", "auc", file=LINKS), 89.03)
     found = value(mooc, "tgn", "AP", "transductive")
-    assert found.difference == pytest.approx(100 * np.mean(metric(tgn, "transductive", "ap")) - 86.96)
+    assert found.difference == pytest.approx(
+        100 * np.mean(metric(tgn, "transductive", "ap", file=LINKS)) - 86.96
+    )
 
 
 def test_heuristics_have_one_run_and_no_published_number(plan: Plan) -> None:
@@ -55,8 +57,8 @@ def test_a_model_that_cannot_score_new_nodes_has_no_inductive_line(
 def test_a_section_without_events_is_empty(tmp_path: Path) -> None:
     plan = fill(planned(tmp_path, "table2"))
     [job, *_] = runs(group(plan, "table2", "mooc").jobs, "tgn")
-    metrics = json.loads((job.folder / "metrics.json").read_text())
-    write_json(job.folder / "metrics.json", {**metrics, "inductive_dyglib": {"events": 0}})
+    links = json.loads((job.folder / LINKS).read_text())
+    write_json(job.folder / LINKS, {**links, "inductive_dyglib": {"events": 0}})
     mooc = grid(table_of(plan, "table2"), "mooc")
     assert isnan(value(mooc, "tgn", "AP", "inductive").ours.mean)
     assert not isnan(value(mooc, "tgn", "AP", "transductive").ours.mean)
@@ -95,3 +97,16 @@ def test_claims_leave_out_heuristics_and_datasets_the_paper_does_not_use() -> No
     [claim] = Table2().claims(Table("table2", "", grids))
     assert (claim.where, claim.verdict) == ("mooc, inductive", Verdict.HOLDS)
     assert claim.ours == "rank 1 of 2, +2.00 vs. tgn"
+
+
+def test_models_with_more_seeds_are_named(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "table2", seeds=4))
+    assert "Mean ± standard deviation over 4 seeds." in table_of(plan, "table2").notes
+    [_, _, *others] = runs(group(plan, "table2", "wikipedia").jobs, "tgn")
+    for job in others:
+        (job.folder / "metrics.json").unlink()
+    table = table_of(plan, "table2")
+    assert "Mean ± standard deviation over 2 seeds, more for contig (4)." in table.notes
+    bars = "2 to 4 seeds, error bars ± one standard deviation"
+    assert Table2().error_bars(plan.groups["table2"]) == bars
+    assert value(grid(table, "wikipedia"), "tgn", "AP", "transductive").seeds == 2

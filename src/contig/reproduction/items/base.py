@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
@@ -10,6 +11,7 @@ from contig.experiments.evaluations import Evaluation
 from contig.experiments.jobs import Job
 from contig.experiments.recipes import PLAIN, Recipe
 from contig.experiments.training_settings import settings_notes
+from contig.models import model_class
 from contig.reproduction.claims import Claim
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.paper import paper, published_datasets
@@ -29,6 +31,16 @@ class Group(NamedTuple):
     jobs: Sequence[Job]
     evaluations: Sequence[Evaluation] = ()
     series: str = ""  # which curve they form, where the item has several for a dataset
+
+
+def finished_seeds(groups: Iterable[Group]) -> dict[str, int]:
+    """Count the finished seeds of each model or variant that learns; the fewest of its datasets count."""
+    counts: dict[str, int] = {}
+    for group in groups:
+        done = [job.recipe for job in group.jobs if job.done and model_class(job.recipe.model).learns]
+        names = Counter(r.model if r.variant == PLAIN else f"{r.model}, {r.variant}" for r in done)
+        counts |= {name: min(seeds, counts.get(name, seeds)) for name, seeds in names.items()}
+    return counts
 
 
 class Item(ABC):
@@ -111,9 +123,14 @@ class Item(ABC):
         quick = ["QUICK: a smoke test"] if table.warning else []
         return self.draw(table, table.title, [*quick, *facts])
 
-    def error_bars(self, study: Study) -> str:
+    def error_bars(self, groups: Sequence[Group]) -> str:
         """Describe the error bars of its figure."""
-        return f"{study.seeds} seeds, error bars ± one standard deviation" if study.seeds > 1 else "one seed"
+        counts = finished_seeds(groups).values()
+        least, most = min(counts, default=1), max(counts, default=1)
+        if most == 1:
+            return "one seed"
+        seeds = f"{most}" if least == most else f"{least} to {most}"
+        return f"{seeds} seeds, error bars ± one standard deviation"
 
     def shown_grids(self, table: Table) -> list[Grid]:
         """Return the measured grids of the datasets that the paper shows it on."""

@@ -1,20 +1,22 @@
-"""What Table 3, Fig. 3 and Fig. 4 share: one task, evaluated on the runs of link prediction."""
+"""What Tables 2 to 4, Fig. 3 and Fig. 4 share: one task, evaluated on the runs of link prediction."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from contig.errors import RunError
 from contig.experiments.evaluations import Evaluation
-from contig.experiments.recipes import PLAIN
+from contig.experiments.recipes import PLAIN, Recipe
 from contig.experiments.rows import Spread
-from contig.models import model_class
+from contig.models import model_class, model_label
+from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.base import Group, Item
+from contig.reproduction.paper import COMPARABLE
 from contig.reproduction.stats import MISSING, percent
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Value
+from contig.tasks.link import LinkResult
 from contig.tasks.results import TaskResult
 
 R = TypeVar("R", bound=TaskResult)
@@ -29,7 +31,8 @@ class ModelResults(NamedTuple, Generic[R]):
 
     @property
     def label(self) -> str:
-        return f"{self.model}, {self.variant}" if self.variant else self.model
+        name = model_label(self.model)
+        return f"{name}, {self.variant}" if self.variant else name
 
     @property
     def heuristic(self) -> bool:
@@ -48,7 +51,7 @@ def finished(evaluations: Sequence[Evaluation], kind: type[R]) -> list[ModelResu
     """Gather the finished evaluations by model and variant."""
     groups: dict[tuple[str, str], list[R]] = {}
     for one in evaluations:
-        if one.done:
+        if one.done and one.job.done:
             result = one.result()
             if not isinstance(result, kind):
                 raise RunError(f"{one.file} is the result of another task; delete it to evaluate again.")
@@ -59,24 +62,33 @@ def finished(evaluations: Sequence[Evaluation], kind: type[R]) -> list[ModelResu
     ]
 
 
+def comparable(section: str, metric: str) -> Callable[[LinkResult], float]:
+    """Return what reads the metric of links that compares with a published section, such as inductive."""
+    return lambda result: float(getattr(getattr(result, COMPARABLE[section]), metric))
+
+
 class EvaluatedItem(Item):
     """An item that evaluates a task on the runs of link prediction."""
 
     task: ClassVar[str]
 
-    @abstractmethod
     def models(self, study: Study) -> Sequence[str]:
         """Return the models it is measured on."""
+        return study.models
 
-    def options(self) -> dict[str, int]:
+    def options(self) -> dict[str, Any]:
         """Return the options of the evaluation, as for ``Run.evaluate``."""
         return {}
+
+    def recipes(self, study: Study, dataset: StudyDataset) -> Sequence[Recipe]:
+        """Return the recipes whose runs are evaluated on a dataset."""
+        return study.recipes(dataset, self.models(study))
 
     def plan(self, study: Study) -> list[Group]:
         return list(self._groups(study))
 
     def _groups(self, study: Study) -> Iterator[Group]:
         for dataset in self.datasets(study):
-            jobs = study.jobs(study.recipes(dataset, self.models(study)))
+            jobs = study.jobs(self.recipes(study, dataset))
             evaluations = [Evaluation(job, self.task, self.options()) for job in jobs]
             yield Group(dataset.name, jobs, evaluations)

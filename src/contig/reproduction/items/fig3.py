@@ -39,9 +39,6 @@ class Fig3(EvaluatedItem):
         "other true ones; ties count as the mean of the best and the worst rank.",
     )
 
-    def models(self, study: Study) -> Sequence[str]:
-        return study.models
-
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         gains: list[Line] = []
         for group in groups:
@@ -57,7 +54,7 @@ class Fig3(EvaluatedItem):
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         measured = "Recall@K and MRR in %, by the rank of the true destination among all destinations."
-        return [measured, seeds_note(study), *known_nodes_notes(study), NO_CURVES]
+        return [measured, seeds_note(groups), *known_nodes_notes(study), NO_CURVES]
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         cutoffs = paper().items["fig3"].cutoffs

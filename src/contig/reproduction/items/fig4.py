@@ -37,9 +37,6 @@ class Fig4(EvaluatedItem):
     title = "Fig. 4: link prediction by interval"
     task = "intervals"
 
-    def models(self, study: Study) -> Sequence[str]:
-        return study.models
-
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         for group in groups:
             found = finished(group.evaluations, IntervalResult)
@@ -52,7 +49,7 @@ class Fig4(EvaluatedItem):
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         return [
             "AP in % by quantile of the interval: the time since the source's last event.",
-            seeds_note(study),
+            seeds_note(groups),
             *known_nodes_notes(study),
             NO_CURVES,
             claim_note(self.name),

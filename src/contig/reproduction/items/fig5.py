@@ -90,7 +90,7 @@ class Fig5(VariantItem):
             yield Grid(dataset, "value", columns, tuple(lines), rank=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
-        notes = ["AP in %, averaged over batches.", inductive_note(), seeds_note(study), NO_CURVES]
+        notes = ["AP in %, averaged over batches.", inductive_note(), seeds_note(groups), NO_CURVES]
         if self.events is not None:
             notes.append(
                 f"Each run trains on about {self.events:,} events at most, counting every epoch: compare "

@@ -112,9 +112,6 @@ class Fig6(VariantItem):
         for group in groups:
             yield from ((group.dataset, job.recipe) for job in group.jobs if job.done)
 
-    def error_bars(self, study: Study) -> str:
-        return "one seed"
-
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         """Draw both ways to grow in one panel, each with its fitted power law."""
         measured, fitted = [], []

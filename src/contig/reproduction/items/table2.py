@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from contig.experiments.recipes import PLAIN
-from contig.experiments.rows import Row, collect
 from contig.models import model_class
 from contig.reproduction.claims import Claim, best_claim
-from contig.reproduction.items.base import Group, Item
+from contig.reproduction.items.base import Group
 from contig.reproduction.items.drawing import draw_pairs, pairs_of
-from contig.reproduction.items.notes import difference_note, inductive_note, known_nodes_notes, seeds_note
-from contig.reproduction.paper import COMPARABLE, MODEL, published
-from contig.reproduction.stats import percent
+from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, comparable, finished
+from contig.reproduction.items.notes import (
+    PUBLISHED_NEGATIVES_TEXT,
+    difference_note,
+    known_nodes_notes,
+    published_negatives_notes,
+    seeds_note,
+)
+from contig.reproduction.paper import COMPARABLE, MODEL, PUBLISHED_NEGATIVES, published
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.tasks.link import LinkResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,27 +31,32 @@ AP = list(METRICS).index("AP")
 
 
 @dataclass(frozen=True)
-class Table2(Item):
+class Table2(EvaluatedItem):
     """AUC and AP of every model on every dataset, transductive and inductive."""
 
     name = "table2"
     title = "Table 2: link prediction"
+    task = "link"
+    protocol = (PUBLISHED_NEGATIVES_TEXT,)
 
-    def plan(self, study: Study) -> list[Group]:
-        return [
-            Group(dataset.name, study.jobs(study.recipes(dataset, study.models)))
-            for dataset in self.datasets(study)
-        ]
+    def options(self) -> dict[str, Any]:
+        return PUBLISHED_NEGATIVES
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         for group in groups:
-            rows = [row for row in collect(group.jobs) if row.seeds]
-            lines = [line for section in COMPARABLE for line in _lines(group.dataset, rows, section)]
+            found = finished(group.evaluations, LinkResult)
+            lines = [line for section in COMPARABLE for line in _lines(group.dataset, found, section)]
             yield Grid(group.dataset, "model", tuple(METRICS), tuple(lines), rank=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         measured = "AUC and AP in %, averaged over batches: test events against random negatives."
-        return [measured, inductive_note(), seeds_note(study), difference_note(), *known_nodes_notes(study)]
+        return [
+            measured,
+            *published_negatives_notes(),
+            seeds_note(groups),
+            difference_note(),
+            *known_nodes_notes(study),
+        ]
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         panels = {
@@ -73,17 +83,15 @@ class Table2(Item):
         return Grid(f"{MODEL}: link prediction", "dataset", tuple(METRICS), tuple(lines)) if lines else None
 
 
-def _lines(dataset: str, rows: Sequence[Row], section: str) -> Iterator[Line]:
-    for row in rows:
-        model = row.recipe.model
-        if section == "inductive" and not model_class(model).inductive:
+def _lines(dataset: str, found: Sequence[ModelResults[LinkResult]], section: str) -> Iterator[Line]:
+    for one in found:
+        if section == "inductive" and not model_class(one.model).inductive:
             continue
-        values = tuple(_value(dataset, row, section, metric) for metric in METRICS.values())
-        variant = row.recipe.variant != PLAIN
-        yield Line(row.label, values, section, heuristic=not row.learns, variant=variant)
+        values = tuple(_value(dataset, one, section, metric) for metric in METRICS.values())
+        yield Line(one.label, values, section, heuristic=one.heuristic, variant=bool(one.variant))
 
 
-def _value(dataset: str, row: Row, section: str, metric: str) -> Value:
-    published_as = row.recipe.model if row.recipe.variant == PLAIN else ""
+def _value(dataset: str, one: ModelResults[LinkResult], section: str, metric: str) -> Value:
+    published_as = "" if one.variant else one.model
     theirs = published("table2", section, published_as, dataset, metric)
-    return Value(percent(getattr(row.selection(COMPARABLE[section]), metric)), theirs, row.seeds)
+    return one.value(comparable(section, metric), theirs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from contig.models import model_class
 from contig.reproduction.claims import Claim, best_claim
@@ -53,7 +53,7 @@ class Table3(EvaluatedItem):
         """Return the models that learn: only these have embeddings to classify by."""
         return [name for name in study.models if model_class(name).learns]
 
-    def options(self) -> dict[str, int]:
+    def options(self) -> dict[str, Any]:
         return {"seeds": self.decoders}
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
@@ -70,7 +70,7 @@ class Table3(EvaluatedItem):
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         found = _results(groups)
         notes = ["ROC AUC of the labels of test events in %, by a decoder on frozen embeddings."]
-        notes += [seeds_note(study), difference_note(), *_label_counts(found)]
+        notes += [seeds_note(groups), difference_note(), *_label_counts(found)]
         decoders = {r.protocol.decoder_seeds for some in found.values() for one in some for r in one.results}
         if decoders:
             notes.append(f"The AUC of a run is the mean of {max(decoders)} decoders; ± is over runs.")

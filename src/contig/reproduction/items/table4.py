@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from contig.experiments.recipes import PLAIN, Recipe
-from contig.experiments.rows import Row, collect
+from contig.experiments.recipes import Recipe
 from contig.reproduction.claims import UNJUDGED, Claim
+from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.base import Group
 from contig.reproduction.items.drawing import draw_pairs, pairs_of
-from contig.reproduction.items.notes import inductive_note, seeds_note
+from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, comparable, finished
+from contig.reproduction.items.notes import PUBLISHED_NEGATIVES_TEXT, published_negatives_notes, seeds_note
 from contig.reproduction.items.variants import VariantItem, changed
-from contig.reproduction.paper import COMPARABLE, MODEL, paper, published
-from contig.reproduction.stats import percent
+from contig.reproduction.paper import COMPARABLE, MODEL, PUBLISHED_NEGATIVES, paper, published
 from contig.reproduction.study import Study
 from contig.reproduction.tables.layout import DELTA
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
 from contig.reproduction.verdicts import Verdict, every, higher
+from contig.tasks.link import LinkResult
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,29 +30,34 @@ WITHOUT = "without "
 
 
 @dataclass(frozen=True)
-class Table4(VariantItem):
+class Table4(EvaluatedItem, VariantItem):
     """AP of the paper's model without each of its components."""
 
     name = "table4"
     title = "Table 4: ablations"
+    task = "link"
+    protocol = (PUBLISHED_NEGATIVES_TEXT,)
 
-    def plan(self, study: Study) -> list[Group]:
-        return [
-            Group(dataset.name, study.jobs(_ablations(study.base_recipe(dataset))))
-            for dataset in self.datasets(study)
-        ]
+    def options(self) -> dict[str, Any]:
+        return PUBLISHED_NEGATIVES
+
+    def recipes(self, study: Study, dataset: StudyDataset) -> Sequence[Recipe]:
+        base = study.base_recipe(dataset)
+        parts = [part for part in paper().items["table4"].ablations if part != NOTHING]
+        return [*(changed(base, f"{WITHOUT}{part}", without=(part,)) for part in parts), base]
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         columns = tuple(f"AP {section}" for section in COMPARABLE)
         for group in groups:
-            lines = tuple(_line(group.dataset, row) for row in collect(group.jobs))
+            found = finished(group.evaluations, LinkResult)
+            lines = tuple(_line(group.dataset, one) for one in found)
             yield Grid(group.dataset, "variant", columns, lines, rank=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         return [
             "AP in %, averaged over batches.",
-            inductive_note(),
-            seeds_note(study),
+            *published_negatives_notes(),
+            seeds_note(groups),
             f"{DELTA}: ours minus the paper's, which is given without deviations; for the full model the "
             "paper has other numbers here than in Table 2.",
         ]
@@ -71,23 +77,13 @@ class Table4(VariantItem):
                 yield from _claim(f"{grid.title}, {section}", values)
 
 
-def _ablations(base: Recipe) -> list[Recipe]:
-    parts = [part for part in paper().items["table4"].ablations if part != NOTHING]
-    return [*(changed(base, f"{WITHOUT}{part}", without=(part,)) for part in parts), base]
-
-
-def _line(dataset: str, row: Row) -> Line:
-    full = row.recipe.variant == PLAIN
-    part = NOTHING if full else row.recipe.variant.removeprefix(WITHOUT)
+def _line(dataset: str, one: ModelResults[LinkResult]) -> Line:
+    part = one.variant.removeprefix(WITHOUT) or NOTHING
     values = (
-        Value(
-            percent(row.selection(COMPARABLE[section]).ap),
-            published("table4", "without", part, dataset, section),
-            row.seeds,
-        )
+        one.value(comparable(section, "ap"), published("table4", "without", part, dataset, section))
         for section in COMPARABLE
     )
-    return Line(MODEL if full else f"{WITHOUT}{part}", tuple(values))
+    return Line(one.variant or MODEL, tuple(values))
 
 
 def _claim(where: str, values: Mapping[str, Value]) -> Iterator[Claim]:
