@@ -32,7 +32,11 @@ log = logging.getLogger("contig")
 
 
 def read_events(
-    source: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]
+    source: Any,
+    reading: ReadOptions | None = None,
+    *,
+    usual: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> EventStream:
     """Read events from a file, a folder of Parquet files, or a table in memory.
 
@@ -48,10 +52,13 @@ def read_events(
     one column may have several roles. JODIE files and columns called user... and item... are always
     bipartite. In text files blanks around a value do not count, and an id column of whole numbers holds
     integers, unless it has zero-padded or hexadecimal ids: then all its ids are text.
+
+    ``usual`` is how the events of a run were read: its columns are used where the table has them and no other
+    is named, and its features where none are named.
     """
     reading = reading_options(reading).updated(**options)
     opened = _open(source, reading)
-    stream = opened if isinstance(opened, EventStream) else _build(opened, reading)
+    stream = opened if isinstance(opened, EventStream) else _build(opened, reading, usual)
     if reading.node_features is not None:
         stream = with_node_file(stream, expanded(reading.node_features))
     stream = to_encode(stream) if reading.preprocess else stream
@@ -104,6 +111,8 @@ def _as_usual(reading: ReadOptions, usual: ReadOptions | None, table: OpenedTabl
             changes[role] = usual.columns[role]  # type: ignore[literal-required]
     if reading.date_format is None and reading.t is None and ("t" in roles or usual.t is None):
         changes["date_format"] = usual.date_format
+    if reading.features is None:
+        changes["features"] = usual.features
     return reading.updated(**changes)
 
 
@@ -129,15 +138,16 @@ def _pairs_of(stream: EventStream, with_features: bool, with_labels: bool) -> Pa
     return PairTable(columns, row_place(stream.origin))
 
 
-def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
+def _build(opened: OpenedTable, reading: ReadOptions, usual: ReadOptions | None) -> EventStream:
     """Find the columns of a table, validate them and make the stream."""
+    reading = _as_usual(reading, usual, opened)
     roles = find_roles(opened, reading)
     with read_errors(opened.origin, "check the file or write it again."):
         columns = opened.columns(roles, opened.load(roles), reading.date_format)
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
     stream = replace(stream, read_as=reading.named)
-    return _with_notice(stream, opened, roles, reading)
+    return _with_notice(stream, opened, roles, reading, for_run=usual is not None)
 
 
 def require_features(stream: EventStream) -> EventStream:
@@ -204,8 +214,13 @@ def _similar_files(path: Path) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else " Check the path."
 
 
-def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading: ReadOptions) -> EventStream:
-    """Note the columns that were not used, and how to use them; warn if no features were named or found."""
+def _with_notice(
+    stream: EventStream, opened: OpenedTable, roles: Roles, reading: ReadOptions, *, for_run: bool
+) -> EventStream:
+    """Note the columns that were not used; warn if no features were named or found.
+
+    The notice says how to use them, except for a trained run, which takes no other columns.
+    """
     used = set(roles.positions)
     positions = [i for i, name in enumerate(opened.names) if i not in used and name]
     ignored = [opened.names[i] for i in positions]
@@ -213,9 +228,9 @@ def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
-    if reading.features is not False:
+    if reading.features is not False and not for_run:
         notice += _how_to_use(opened, positions, roles.features)
-    if reading.features is not None or roles.features:
+    if reading.features is not None or roles.features or for_run:
         log.info(notice)
     else:
         if roles.label is None:
