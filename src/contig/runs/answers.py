@@ -22,6 +22,7 @@ from contig.tasks.classify import LabelParts
 from contig.tasks.label_warnings import (
     equal_probabilities,
     few_labels,
+    loses_to_baseline,
     no_better_than_chance,
     no_test_labels,
 )
@@ -278,8 +279,10 @@ class Classification:
         auc = self.validation_aucs[self.decoder]
         equal = equal_probabilities(self.probability, auc, self.fitted_on)
         useless = equal or no_better_than_chance(self.quality)
+        which = "new" if self.part is None else "test"
+        loss = None if equal else loses_to_baseline(self.quality, self.baseline_quality, which)
         unmeasured = no_test_labels(self.test_events or 0, self.fitted_on)
-        return tuple(text for text in (useless, unmeasured, few_labels(self.fitted_on)) if text)
+        return tuple(text for text in (useless, loss, unmeasured, few_labels(self.fitted_on)) if text)
 
     def table(self) -> pa.Table:
         """Return the columns as an Arrow table."""
