@@ -201,6 +201,7 @@ class Scores:
     ``-log2(probability)``, in bits: 0 for a pair that was certain, 1 for one as likely as not, and one more
     each time the probability halves. A heuristic has neither. ``known_events`` counts the events strictly
     before each pair's time, and ``last_event`` is the time of the last of them, masked if there is none.
+    ``cold_start`` marks pairs with a node that has no events before that time.
     """
 
     src: Array
@@ -211,6 +212,7 @@ class Scores:
     surprise: NDArray[np.float64] | None
     known_events: NDArray[np.int64]
     last_event: np.ma.MaskedArray[Any, Any]
+    cold_start: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.score)
@@ -223,7 +225,7 @@ class Scores:
         columns |= {"score": self.score, "probability": self.probability, "surprise": self.surprise}
         arrays = {name: pa.array(column) for name, column in columns.items() if column is not None}
         last = pa.array(self.last_event.data, mask=np.ma.getmaskarray(self.last_event))
-        return pa.table({**arrays, "last_event": last})
+        return pa.table({**arrays, "last_event": last, "cold_start": pa.array(self.cold_start)})
 
 
 def embedding_table(ids: NodeIds, rows: NDArray[np.int64], vectors: Embeddings, *, wide: bool) -> pa.Table:
