@@ -195,3 +195,14 @@ def test_cold_starts_are_counted_by_hand(any_run: Run) -> None:
     ]
     assert found.cold_start.tolist() == expected
     assert 2 < sum(expected) < len(expected)
+
+
+def test_scores_become_a_frame(run: Run) -> None:
+    pytest.importorskip("pandas")
+    found = run.score([1, 2, 901], [23, 24, 25], [50, 70, 60])
+    frame = found.to_frame()
+    assert frame.columns.tolist() == found.table().column_names
+    assert frame["score"].tolist() == found.score.tolist()
+    assert frame["cold_start"].tolist() == [False, False, True]
+    low, high = sorted(found.score)[0], sorted(found.score)[-1]
+    assert repr(found) == f"Scores(3 pairs, t 50 to 70; score {low:.4g} to {high:.4g}; 1 cold start)"
