@@ -11,6 +11,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, Unpack
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from contig.data.columns import ARROW_ERRORS, Column, row_place
 from contig.data.encoding import to_encode
 from contig.data.events import EventStream
@@ -19,7 +22,7 @@ from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
 from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
-from contig.data.readers.opened import OpenedTable, Roles, read_errors
+from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, has_column, users_and_items
 from contig.data.readers.tables import open_table
@@ -29,6 +32,9 @@ from contig.files import expanded
 from contig.wording import counted
 
 log = logging.getLogger("contig")
+
+FEW_ROWS = 20  # of fewer, any column may be different in each by chance
+MOST_CELLS = 1_000_000  # of ignored columns that are read to see what they are
 
 
 def read_events(
@@ -229,7 +235,7 @@ def _with_notice(
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
     if reading.features is not False and not for_run:
-        notice += _how_to_use(opened, positions, roles.features)
+        notice += _how_to_use(opened, positions, roles, len(stream))
     if reading.features is not None or roles.features or for_run:
         log.info(notice)
     else:
@@ -239,20 +245,26 @@ def _with_notice(
     return replace(stream, notices=(*stream.notices, notice))
 
 
-def _how_to_use(opened: OpenedTable, ignored: Sequence[int], features: Sequence[int]) -> str:
+def _how_to_use(opened: OpenedTable, ignored: Sequence[int], roles: Roles, rows: int) -> str:
     """Say how to use columns as features, in addition to those that are.
 
-    A column of lists is used alone: instead of other columns, or other columns instead of it.
+    A column of lists is used alone: instead of other columns, or other columns instead of it. A column that
+    numbers or names the rows says nothing about later ones.
     """
+    features = roles.features
     usable = [i for i in ignored if i not in opened.other_columns]
     single = [i for i in usable if i not in opened.list_columns]
+    if FEW_ROWS <= rows <= MOST_CELLS // max(1, len(single)):
+        naming = _row_names(opened, roles, single)
+        usable, single = ([i for i in found if i not in naming] for found in (usable, single))
     if not usable or (features and not single):
         return ""
     chosen = single or usable[:1]
     vectors = [i for i in features if i in opened.list_columns]
-    them = "it as a feature" if len(chosen) == 1 else "them as features"
+    them = "it" if len(chosen) == 1 else "them"
     if chosen != list(ignored):
-        them = f"{', '.join(repr(opened.names[i]) for i in chosen[:10])} as features"
+        them = ", ".join(repr(opened.names[i]) for i in chosen[:10])
+    them += " as a feature" if len(chosen) == 1 else " as features"
     if vectors:
         them += f" instead of {opened.names[vectors[0]]!r}"
     elif len(features) > 10:
@@ -261,3 +273,26 @@ def _how_to_use(opened: OpenedTable, ignored: Sequence[int], features: Sequence[
     if any("," in name for name in listed):
         return f" To use {them}: features={listed!r}, or rename the columns with a comma for --features."
     return f" To use {them}: --features {quote(','.join(listed))} (features={listed!r})."
+
+
+def _row_names(opened: OpenedTable, roles: Roles, columns: Sequence[int]) -> set[int]:
+    """Return the columns that are different in every row, such as order numbers; measurements may be."""
+    wanted = replace(roles, label=None, features=tuple(columns), raw=True)
+    try:
+        table = opened.load(wanted)
+    except (ContigError, *READ_ERRORS):  # a column that is not used may hold anything
+        return set()
+    values = {i: table.column(wanted.positions.index(i)) for i in columns}
+    return {i for i, column in values.items() if _differs(column) and not _has_fractions(column)}
+
+
+def _differs(column: pa.ChunkedArray) -> bool:
+    return column.null_count == 0 and len(column.unique()) == len(column)
+
+
+def _has_fractions(column: pa.ChunkedArray) -> bool:
+    try:
+        numbers = column.cast(pa.float64())
+    except ARROW_ERRORS:
+        return False
+    return not pc.all(pc.equal(pc.floor(numbers), numbers)).as_py()
