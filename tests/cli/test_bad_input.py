@@ -27,7 +27,7 @@ FILES = {
     "when": f"{HEADER}u1,i2,820,0,1\nu1,i2,soon,0,1\n",
     "half": f"{HEADER}u1,i2,820.5,0,1\n",
     "who": f"{HEADER}u1,i2,820,0,1\n,i2,820,0,1\n",
-    "stranger": f"{HEADER}u1,i2,820,0,1\nu99,i2,820,0,1\n",
+    "stranger": f"{HEADER}u1,i2,820,0,1\ni2,i2,820,0,1\n",
     "cheap": f"{HEADER}u1,i2,820,0,1\nu2,i2,820,0,cheap\n",
     "seven": f"{HEADER}u1,i2,820,0,1\nu2,i2,820,7,1\n",
 }
@@ -109,7 +109,9 @@ BAD_FILES = [
     *reading(ALL, "when.csv", "line 3, column 't': 'soon' is not a time; use a finite number or a date"),
     *reading(LEARNERS, "half.csv", r"line 2: t=820.5 is not a whole number"),
     *reading(ALL, "who.csv", "line 3, column 'user': '' is not an id"),
-    *reading(("score",), "stranger.csv", "line 3: Node 'u99' is not in this stream on the src side"),
+    *reading(
+        ("score",), "stranger.csv", "line 3: Node 'i2' is a destination in this stream; expected a source"
+    ),
     *reading(LEARNERS, "cheap.csv", "line 3, column 'price': 'cheap' is not a number"),
     *reading(("update", "classify", "refit"), "seven.csv", "line 3: label 7 is neither 0 nor 1"),
     *reading(ALL, "not.parquet", "not.parquet: cannot be read .* it is damaged or not a Parquet file"),

@@ -29,7 +29,8 @@ def test_score_writes_a_row_for_each_pair_in_their_order(name: str, run: Path, h
     found = READERS[Path(name).suffix](name)
     opened = Run.open(run)
     expected = opened.score(["n3", "n8", "n0"], ["n9", "n14", "n7"], SECONDS)
-    assert found.column_names == ["src", "dst", "t", "score", "probability", "surprise", "last_event"]
+    columns = ["src", "dst", "t", "score", "probability", "surprise", "last_event", "cold_start"]
+    assert found.column_names == columns
     assert (found["src"].to_pylist(), seconds(found["t"].to_pylist())) == (["n3", "n8", "n0"], SECONDS)
     assert found["score"].to_pylist() == pytest.approx(expected.score.tolist())
     assert found["surprise"].to_pylist() == pytest.approx(np.log2(1 + np.exp(-expected.score)).tolist())
@@ -70,6 +71,15 @@ def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
     )  # another batch, other last bits
 
 
+def test_pairs_with_unknown_nodes_are_marked(run: Path, here: Path) -> None:
+    (here / "pairs.csv").write_text(f"src,dst,t\nn1,n9,{START * 2}\nzed,n9,{START * 2}\n")
+    before = Run.open(run).stream.num_nodes
+    answer = Answer("score", run, "pairs.csv", "--out", "x.csv")
+    assert "1 pair of 2 has a node without earlier events (column cold_start)" in answer.words
+    assert csv.read_csv("x.csv")["cold_start"].to_pylist() == [False, True]
+    assert Run.open(run).stream.num_nodes == before
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -77,14 +87,13 @@ def test_scores_at_the_pairs_own_times(run: Path, here: Path) -> None:
         (["pairs.csv", *COLUMNS, "--out", "x.json"], "Unknown file format '.json'"),
         (["pairs.csv", *COLUMNS, "--out", "x.csv", "--as-of", "now"], "--as-of: Unknown value 'now'"),
         (["none.csv", "--out", "x.csv"], "none.csv: no such file"),
-        (["strange.csv", "--out", "x.csv"], "strange.csv, line 3: Node 'zed' is not in this stream"),
-        (["strange.csv", "--out", "x.csv"], "take them in first with 'contig update"),
+        (["strange.csv", "--out", "x.csv"], "Node 'n2' is a source in this stream; expected a destination"),
         (["early.csv", "--out", "x.csv"], "early.csv, line 2: t=5 is before the first event"),
     ],
 )
 def test_score_refuses(options: list[str], message: str, run: Path, here: Path) -> None:
     (here / "pairs.csv").write_text(PAIRS)
-    (here / "strange.csv").write_text(f"src,dst,t\nn1,n9,{START * 2}\nzed,n9,{START * 2}\n")
+    (here / "strange.csv").write_text(f"src,dst,t\nzed,n9,{START * 2}\nn1,n2,{START * 2}\n")
     (here / "early.csv").write_text("src,dst,t\nn1,n9,5\n")
     (here / "odd.csv").write_text("a,b,c\nn1,n9,5\n")
     before = set(here.iterdir())

@@ -207,7 +207,7 @@ def test_features_of_another_file_are_rejected(tmp_path: Path, no_data_dir: None
 
 
 def test_unknown_names_get_a_suggestion() -> None:
-    with pytest.raises(ConfigError, match=r"Did you mean 'wikipedia'\?.*open_stream"):
+    with pytest.raises(ConfigError, match=r"Did you mean 'wikipedia'\?.*read_events"):
         load_dataset("wikipeda")
     with pytest.raises(ConfigError, match=r"Did you mean 'wikipedia'\?.*To read a file, give its path"):
         open_stream("wikipeda")

@@ -113,7 +113,7 @@ def test_new_rows_may_have_other_columns_categories_and_extremes(plan: FeaturePl
 
 
 def test_a_missing_column_and_another_kind_are_refused(plan: FeaturePlan) -> None:
-    with pytest.raises(DataError, match=r"no feature column 'age'.*age, price, kind, one"):
+    with pytest.raises(DataError, match=r"no feature column 'age'.*--features age,price,kind,one"):
         plan.encode(RawFeatures(np.zeros((1, 1), np.float32), (FeatureColumn("price"),)), "new.csv")
     columns = (FeatureColumn("age", ("old",)), *raw_columns(plan)[1:])
     with pytest.raises(DataError, match=r"new\.csv, row 0 .*, column 'age': 'old' is not a number"):

@@ -16,6 +16,7 @@ from support.trained import TINY, bit_identical, fast_training
 
 from contig.data.clock import TimeSpan
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, DataError, UnknownNodeError
 from contig.live import Events, FoundNode, Settings
 from contig.live.events import StreamTraits, checked
@@ -42,7 +43,7 @@ def test_dates_are_converted_to_the_unit_of_the_run() -> None:
 
 
 def test_dates_are_also_read_in_the_format_of_the_run() -> None:
-    traits = replace(SECONDS, date_format="%d.%m.%Y %H:%M")
+    traits = replace(SECONDS, read_as=ReadOptions(date_format="%d.%m.%Y %H:%M"))
     found = checked(Events([1, 1], [2, 2], ["01.01.2024 00:01", "01.01.2024 00:02"]), traits, 10)
     assert found.t.tolist() == [YEAR_2024 + 60, YEAR_2024 + 120]
     for date in ("2024-01-01T00:01Z", YEAR_2024 + 60):

@@ -124,10 +124,25 @@ def test_a_node_without_events_is_marked_as_a_cold_start(tmp_path: Path) -> None
         found = run.recommend(node, at=20, k=2)
         assert found == [(11, 12.0, None), (10, 4.0, None)]
         assert (found.node, found.at, found.last_event, found.cold_start) == (node, 20, 19, True)
-        assert repr(found) == f"<cold start for {node!r}: {list(found)}>"
+        assert repr(found) == f"RecommendationList({node} at 20, cold start: 11 12, 10 4)"
     assert not run.recommend(0, at=20).cold_start
-    assert repr(run.recommend(0, at=20)) == repr(list(run.recommend(0, at=20)))
+    assert "cold" not in repr(run.recommend(0, at=20))
     assert run.recommend(0, at=0).last_event is None
+    assert repr(run.recommend(0, at=0)) == "RecommendationList(0 at 0, cold start: nothing)"
+
+
+def test_a_list_becomes_a_frame(run: Run) -> None:
+    pytest.importorskip("pandas")
+    found = run.recommend(3, k=5)
+    frame = found.to_frame()
+    columns = [frame[name].tolist() for name in ("recommended", "score", "probability")]
+    assert list(zip(*columns, strict=True)) == [tuple(one) for one in found]
+    assert frame["rank"].tolist() == [1, 2, 3, 4, 5]
+    assert (frame[["node", "at", "last_event", "cold_start"]].iloc[4]).tolist() == [
+        *(3, found.at, found.last_event, False)
+    ]
+    first = ", ".join(f"{one.node} {one.score:.4g}" for one in found[:3])
+    assert repr(found) == f"RecommendationList(3 at {found.at}: {first}, ... 2 more)"
 
 
 @pytest.mark.parametrize("resolution", [0.0, 1e-5, 0.3])

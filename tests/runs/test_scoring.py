@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from math import exp, log2
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,7 @@ def test_a_heuristic_has_no_probabilities(tmp_path: Path) -> None:
     run = fit(tiny_stream(), "edgebank", out=tmp_path / "run", show=False)
     found = run.score([1, 2], 23)
     assert found.probability is None
-    assert found.table().column_names == ["src", "dst", "t", "score", "last_event"]
+    assert found.table().column_names == ["src", "dst", "t", "score", "last_event", "cold_start"]
 
 
 def test_scores_say_what_they_know(run: Run) -> None:
@@ -136,11 +137,9 @@ def test_ids_may_be_text_and_times_dates(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (
-            ([1, 99], [23, 24], [50, 60]),
-            r"row 1 \(counted from 0\): Node 99 is not in this stream on the src",
-        ),
-        (([1, 2], [23, 99], [50, 60]), "row 1 .*: Node 99 is not in this stream on the dst side"),
+        (([1, 23], [23, 24], [50, 60]), r"row 1 \(counted from 0\): Node 23 is a destination"),
+        (([99, 1], [23, 2], [50, 60]), "Node 2 is a source in this stream; expected a destination"),
+        ((["x", "1"], [23, 24], [50, 60]), "ids of this run are whole numbers such as .*'x'"),
         (([1, 2], [23, 24], [50, -9]), "row 1 .*: t=-9 is before the first event"),
         (([1, 2], [23, 24], [50.0, float("nan")]), "row 1 .*: t=nan is not a finite time"),
         (([1, 2], [23, 24, 25], [50, 60]), "columns differ in length"),
@@ -158,3 +157,52 @@ def test_wrong_pairs_are_refused(pairs: Any, message: str, run: Run) -> None:
 def test_an_unknown_as_of_is_refused(run: Run) -> None:
     with pytest.raises(ConfigError, match="Unknown value for as_of 'now'"):
         run.score(1, 23, as_of="now")  # type: ignore[arg-type]
+
+
+def test_an_unknown_node_scores_as_one_without_events(any_run: Run, tmp_path: Path) -> None:
+    """A run that was given the nodes' first events scores them at times before these."""
+    end, nodes = any_run.stream.t[-1], any_run.stream.num_nodes
+    dst = any_run.stream.ids.labels[any_run.stream.dst[:3]].tolist()
+    sources, destinations, at = [901, 901, 901, dst[0], 901], [*dst, 902, 902], end + 5
+    if any_run.stream.ids.bipartite:
+        sources[3] = any_run.stream.ids.labels[any_run.stream.src[0]].item()
+    found = any_run.score(sources, destinations, at)
+    assert found.cold_start.all()
+    assert any_run.stream.num_nodes == any_run.history.num_nodes == nodes
+    shutil.copytree(any_run.path, tmp_path / "run")
+    other = Run.open(tmp_path / "run", "cpu")
+    table = {"src": [901, sources[3]], "dst": [dst[1], 902], "t": [end + 50, end + 60]}
+    assert other.observe(table) == 2
+    expected = other.score(sources, destinations, at)
+    assert expected.cold_start.all()
+    np.testing.assert_allclose(found.score, expected.score, rtol=1e-4, atol=1e-5)
+    assert not other.score([901], [dst[1]], end + 51).cold_start.any()
+
+
+def test_cold_starts_are_counted_by_hand(any_run: Run) -> None:
+    sources, destinations, t = chosen_pairs(any_run)
+    sources[:2] = [901, 902]
+    found, stream, labels = any_run.score(sources, destinations, t), any_run.stream, any_run.stream.ids.labels
+
+    def has_events(node: int, when: float, is_dst: bool) -> bool:
+        past = stream.t < when
+        both = (labels[stream.src[past]], labels[stream.dst[past]])
+        return node in both[is_dst] or (not stream.ids.bipartite and node in both[not is_dst])
+
+    expected = [
+        not (has_events(s, when, False) and has_events(d, when, True))
+        for s, d, when in zip(sources, destinations, t, strict=True)
+    ]
+    assert found.cold_start.tolist() == expected
+    assert 2 < sum(expected) < len(expected)
+
+
+def test_scores_become_a_frame(run: Run) -> None:
+    pytest.importorskip("pandas")
+    found = run.score([1, 2, 901], [23, 24, 25], [50, 70, 60])
+    frame = found.to_frame()
+    assert frame.columns.tolist() == found.table().column_names
+    assert frame["score"].tolist() == found.score.tolist()
+    assert frame["cold_start"].tolist() == [False, False, True]
+    low, high = sorted(found.score)[0], sorted(found.score)[-1]
+    assert repr(found) == f"Scores(3 pairs, t 50 to 70; score {low:.4g} to {high:.4g}; 1 cold start)"

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from starlette.testclient import TestClient
+from support.commands import Answer
 from support.trained import fast_training, train_tiny
 
+from contig.data.read_options import ReadOptions
 from contig.data.readers.streams import read_events
 from contig.live import Engine
+from contig.runs.new_events import read_new_events
 from contig.runs.run import Run
 from contig.serve.client import Client
 from contig.serve.sending import batches
@@ -109,6 +112,54 @@ def test_all_events_of_a_batch_have_the_same_features(
         answer = start(orders).post("/events", json=[one, {**EVENT, "features": other}])
         assert answer.status_code == 422
         assert "body[1].features: every event of a batch needs the same features" in answer.json()["detail"]
+
+
+def test_a_missing_feature_is_reported_with_the_option_that_names_it(
+    orders: Engine, start: Callable[..., TestClient]
+) -> None:
+    answer = start(orders).post("/events", json=[{**EVENT, "features": {"amount": 1}}])
+    assert "--features amount,channel (features=['amount', 'channel'])" in answer.json()["detail"]
+
+
+def test_the_service_publishes_how_its_run_was_read(orders: Engine, start: Callable[..., TestClient]) -> None:
+    columns = {"src": "who", "dst": "what", "t": "when", "features": ["amount", "channel"]}
+    assert start(orders).get("/status").json()["read_as"] == {**columns, "date_format": None}
+
+
+def test_a_run_without_features_publishes_that(engine: Engine, start: Callable[..., TestClient]) -> None:
+    nothing = dict.fromkeys(("src", "dst", "t", "date_format"))
+    assert start(engine).get("/status").json()["read_as"] == {**nothing, "features": False}
+
+
+def test_send_uses_the_columns_of_the_run(
+    orders: Engine,
+    order_run: Run,
+    tmp_path: Path,
+    start: Callable[..., TestClient],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without options it stores what ``update`` reads from the same file; options still win."""
+    http = start(orders)
+    monkeypatch.setattr(
+        "contig.serve.client.Client", lambda url, token: Client(url, token, transport=http._transport)
+    )
+    file = file_of_orders(tmp_path / "later.csv", 200, 40)
+    # A column that the run does not take, and one that would be recognized as the source.
+    lines = file.read_text().splitlines()
+    more = ["weight,user", *(f"{i % 7},x" for i in range(40))]
+    file.write_text("\n".join(f"{line},{end}" for line, end in zip(lines, more, strict=True)) + "\n")
+    given = ([], ["--src", "user", "--batch", 20], ["--features", "amount", "--batch", 30])
+    answers = [Answer("send", file, "--to", "http://127.0.0.1", *options) for options in given]
+    assert "40 events accepted" in answers[0].words
+    assert "ignored 2 columns: 'weight', 'user'." in answers[0].words
+    assert "--features" not in answers[0].words, "the run takes no other features"
+    expected = read_new_events(
+        file, ReadOptions(), order_run.features, usual=order_run.read_as
+    ).columns.features
+    np.testing.assert_allclose(orders._graph.history.events["features"][150:190].numpy(), expected)
+    assert orders.recent_events("x", 1)[0].src == "x", answers[1].words
+    assert "--features amount,channel" in answers[2].words
+    assert answers[2].code != 0
 
 
 def test_a_run_without_named_features_says_so(engine: Engine, start: Callable[..., TestClient]) -> None:

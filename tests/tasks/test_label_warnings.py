@@ -7,7 +7,13 @@ import pytest
 
 from contig.tasks.calibration import LabelQuality
 from contig.tasks.classify import LabelCounts, LabelParts
-from contig.tasks.label_warnings import equal_probabilities, few_labels, no_better_than_chance, no_test_labels
+from contig.tasks.label_warnings import (
+    equal_probabilities,
+    few_labels,
+    loses_to_baseline,
+    no_better_than_chance,
+    no_test_labels,
+)
 
 
 def parts(train: int, validation: int, test: int, events: int = 500) -> LabelParts:
@@ -54,6 +60,19 @@ def test_chance_level_is_noticed_where_it_is_measured(auc: float, warned: bool) 
 @pytest.mark.parametrize(("events", "positives"), [(2, 1), (500, 9), (500, 491)])
 def test_an_auc_of_few_events_of_the_rarer_label_is_no_evidence(events: int, positives: int) -> None:
     assert no_better_than_chance(LabelQuality(events=events, positives=positives, auc=0.0)) is None
+
+
+def test_a_baseline_that_ranks_better_is_noticed() -> None:
+    def quality(auc: float, positives: int = 20) -> LabelQuality:
+        return LabelQuality(events=90, positives=positives, auc=auc)
+
+    text = loses_to_baseline(quality(0.8125), quality(0.84), "test")
+    assert "loses to the baseline by 2.75 points of AUC on the test events (81.25 against 84.00)" in text
+    few = loses_to_baseline(quality(0.5, 89), quality(0.9, 89), "new")
+    assert "on the new events (50.00 against 90.00, with only 1 event of the rarer label)" in few
+    for ours, theirs in ((0.84, 0.84), (0.85, 0.84), (np.nan, 0.84), (0.84, np.nan)):
+        assert loses_to_baseline(quality(ours), quality(theirs), "test") is None
+    assert loses_to_baseline(None, None, "test") is None
 
 
 def test_test_events_without_any_label_are_noticed() -> None:

@@ -53,6 +53,18 @@ def test_everything_is_a_final_training_of_the_best_length(run: Run, tmp_path: P
     assert np.array_equal(found.embed(), expected.embed())
 
 
+def test_another_run_is_replaced_on_request_alone(run: Run, tmp_path: Path) -> None:
+    other = fit(part(0, 120), out=tmp_path / "other", show=False, **TINY)
+    with pytest.raises(RunError, match=r"already holds a run.*overwrite=True \(--overwrite\)"):
+        run.refit(out=other.path, show=False)
+    assert len(Run.open(other.path).stream) == 120
+    found = run.refit(out=other.path, overwrite=True, show=False)
+    assert found.path == other.path
+    assert len(Run.open(other.path).stream) == 200
+    with pytest.raises(ConfigError, match="is the run itself"):
+        run.refit(out=run.path, overwrite=True, show=False)
+
+
 def test_everything_includes_what_was_observed(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.path, tmp_path / "run")
     opened = Run.open(tmp_path / "run")

@@ -138,14 +138,17 @@ def _feature_columns(given: str | None) -> bool | list[str | int] | None:
     return [c for name in given.split(",") if (c := _position_or_name(name.strip())) not in ("", None)]
 
 
-def read_stream(file: str, reading: ReadOptions) -> EventStream:
-    """Open the file or dataset that the user named, with a spinner unless it is downloaded."""
+def read_stream(file: str, reading: ReadOptions, usual: ReadOptions | None = None) -> EventStream:
+    """Open the file or dataset that the user named, with a spinner unless it is downloaded.
+
+    ``usual`` is how the events of a run were read.
+    """
     from contig.data.datasets import open_stream
 
     if not _on_disk(file, reading):  # a download shows its own progress
-        return open_stream(file, reading)
+        return open_stream(file, reading, usual=usual)
     with console.status(f"reading {file}"):
-        return open_stream(file, reading)
+        return open_stream(file, reading, usual=usual)
 
 
 def _on_disk(file: str, reading: ReadOptions) -> bool:

@@ -16,8 +16,6 @@ from contig.errors import ConfigError
 from contig.wording import counted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from contig.data.events import EventStream
     from contig.data.ids import NodeIds, Side
     from contig.runs.answers import RecommendationList
@@ -143,10 +141,10 @@ def _suggestion(cold: list[int | str], ids: NodeIds, side: Side) -> str:
 
 
 def _write(run: Run, lists: list[RecommendationList], k: int, path: Path) -> None:
-    from contig.runs.answers import mean_overlap
+    from contig.runs.answers import list_table, mean_overlap
 
     with outputs.writing(path, counted(len(lists), "list")):
-        outputs.write_table(path, outputs.with_times_of(run, _list_table(lists), path))
+        outputs.write_table(path, outputs.with_times_of(run, list_table(lists), path))
     if len(lists) > 1:
         console.notice(
             f"two lists have on average {mean_overlap(lists):.2f} of their {k} nodes in common; "
@@ -170,23 +168,3 @@ def _print_list(found: RecommendationList) -> None:
         shown = f"{value:,.0f}" if found.cold_start else f"{value:.3f}"
         table.add_row(str(rank), console.plain(one.node), shown)
     console.out().print(table)
-
-
-def _list_table(lists: list[RecommendationList]) -> pa.Table:
-    """Return one row per recommendation."""
-    import pyarrow as pa
-
-    rows = [(of, rank, one) for of in lists for rank, one in enumerate(of, 1)]
-    return pa.table(
-        {
-            "node": [of.node for of, _, _ in rows],
-            "rank": [rank for _, rank, _ in rows],
-            "recommended": [one.node for _, _, one in rows],
-            "score": [one.score for _, _, one in rows],
-            "probability": pa.array([one.probability for _, _, one in rows], pa.float64()),
-            "score_kind": [of.score_kind for of, _, _ in rows],
-            "cold_start": [of.cold_start for of, _, _ in rows],
-            "at": [of.at for of, _, _ in rows],
-            "last_event": [of.last_event for of, _, _ in rows],
-        }
-    )

@@ -12,7 +12,7 @@ from contig.cli.commands import Command
 from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder
 from contig.cli.repeated import Repeated, parse_known_policy
-from contig.cli.training import print_final, resumable
+from contig.cli.training import Overwrite, print_final, resumable
 from contig.data.read_options import ReadOptions
 
 app = typer.Typer()
@@ -48,6 +48,7 @@ def refit(
     in_place: Annotated[
         bool, typer.Option("--in-place", help="Replace the run when the training has ended.")
     ] = False,
+    overwrite: Overwrite = False,
     epochs: Annotated[
         int | None,
         typer.Option(
@@ -76,6 +77,7 @@ def refit(
             on,
             out=out,
             in_place=in_place,
+            overwrite=overwrite,
             epochs=epochs,
             device=device,
             reading=reading,

@@ -12,7 +12,7 @@ from contig.cli.commands import Command
 from contig.cli.data import reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError, UnknownNodeError, unknown
+from contig.errors import ConfigError, unknown
 from contig.wording import counted
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-NEW_NODES = (
-    "New events may have new nodes: take them in first with 'contig update {run} {pairs}', or score them as "
-    "they come with 'contig evaluate {run} --data {pairs} --out FILE'."
+COLD_START = (
+    "{pairs} a node without earlier events (column cold_start). To score events that happened as they come: "
+    "contig evaluate {run} --data {file} --out FILE"
 )
 
 
@@ -66,9 +66,9 @@ def score(
     """Score pairs at times: how likely each is, and how surprising.
 
     Writes src, dst, t, score (a logit), probability (of a true pair rather than one with a random
-    destination), surprise (-log2 of it, in bits) and last_event, the time of the last event that
-    the score uses; heuristics have a score only. Every pair is scored from the events strictly
-    before its time.
+    destination), surprise (-log2 of it, in bits), last_event, the time of the last event that
+    the score uses, and cold_start, whether a node is unknown or has no events before; heuristics have
+    a score only. Every pair is scored from the events strictly before its time.
     """
     outputs.check_file("--out", out, *outputs.TABLES)
     from contig.data.readers import read_pairs
@@ -76,11 +76,11 @@ def score(
     opened = open_run(run, device)
     with console.status(f"reading {pairs}"):
         table = read_pairs(pairs, reading, usual=opened.read_as)
-    try:
-        with console.status("scoring"):
-            scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
-    except UnknownNodeError as error:
-        raise ConfigError(f"{error} {NEW_NODES.format(run=run, pairs=pairs)}") from None
+    with console.status("scoring"):
+        scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
+    if cold := int(scores.cold_start.sum()):
+        has = f"{counted(cold, 'pair')} of {len(scores):,} {'has' if cold == 1 else 'have'}"
+        console.notice(COLD_START.format(pairs=has, run=run, file=pairs))
     with outputs.writing(out, counted(len(scores), "score")):
         outputs.write_table(out, outputs.with_times_of(opened, scores.table(), out))
 

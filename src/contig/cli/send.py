@@ -20,7 +20,7 @@ app = typer.Typer()
     cls=Command,
     epilog=console.examples(
         ("contig send today.csv --to http://127.0.0.1:8000", "all events of a file"),
-        ("contig send log.csv --to http://127.0.0.1:8000 --src who", "own columns"),
+        ("contig send log.csv --to http://127.0.0.1:8000 --src who", "other columns"),
     ),
 )
 @reads_events
@@ -39,18 +39,22 @@ def send(
 ) -> None:
     """Stream the events of a file to a running service, in time order.
 
+    Columns and features are those that the service's run was trained with, unless you name others.
+
     Every batch is on disk before the next is sent. Run the same command again after an
     interruption: the service recognizes the batches it has, and sending continues where it stopped.
     The exit status is 1 if the service rejected events.
     """
     need_extra()
     from contig.serve.client import Client
+    from contig.serve.sending import patiently
     from contig.serve.sending import send as send_stream
     from contig.serve.settings import read_token
 
-    token, stream = read_token(token_file), read_stream(file, reading)
-    with Client(to, token) as client, console.bar("sending", len(stream)) as advance:
-        summary = send_stream(client, stream, batch, patience, advance)
+    with Client(to, read_token(token_file)) as client:
+        stream = read_stream(file, reading, usual=patiently(client.read_as, patience))
+        with console.bar("sending", len(stream)) as advance:
+            summary = send_stream(client, stream, batch, patience, advance)
     console.notice(
         f"{to}: {counted(summary.accepted, 'event')} accepted, {summary.repeated:,} known from before, "
         f"{summary.rejected:,} rejected"

@@ -77,17 +77,18 @@ def open_stream(
     reading: ReadOptions | None = None,
     *,
     download: bool = True,
+    usual: ReadOptions | None = None,
     **options: Unpack[ReadKeywords],
 ) -> EventStream:
     """Open a file, a table in memory, or a dataset by its name.
 
     A file that exists takes precedence over a dataset of the same name. ``options`` are the fields of
     ``ReadOptions`` and override those of ``reading``; a dataset takes ``features`` (True or False) and
-    ``data_dir`` only.
+    ``data_dir`` only. ``usual`` is for files and tables, as in ``read_events``.
     """
     reading = reading_options(reading).updated(**options)
     if not isinstance(source, str | os.PathLike) or _is_file(source):
-        return read_events(source, reading)
+        return read_events(source, reading, usual=usual)
     return _load(_resolve(os.fspath(source), "To read a file, give its path."), reading, download)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,11 @@ class FeaturePlan(Record):
         return tuple(column.name for column in self.columns)
 
     @property
+    def of_vectors(self) -> bool:
+        """Whether the columns are the numbered elements of a vector rather than columns of a file."""
+        return self.inputs == tuple(f"f{i}" for i in range(len(self.inputs)))
+
+    @property
     def kinds(self) -> dict[str, Kind]:
         """What the columns hold, by name."""
         return {column.name: column.kind for column in self.columns}
@@ -92,8 +98,8 @@ class FeaturePlan(Record):
         places = {column.name: i for i, column in enumerate(raw.columns)}
         if absent := [name for name in self.inputs if name not in places]:
             raise DataError(
-                f"{origin}: there is no feature column {absent[0]!r}, which the run was trained with; its "
-                f"features are {', '.join(self.inputs)}."
+                f"{origin}: there is no feature column {absent[0]!r}, which the run was trained with. Pass "
+                f"all of them: --features {quote(','.join(self.inputs))} (features={list(self.inputs)!r})."
             )
         encoded = [
             _encoded(plan, raw.columns[places[plan.name]], raw.values[:, places[plan.name]])

@@ -89,7 +89,8 @@ class Status:
 
     ``events`` are all events it knows, ``live_events`` those it accepted itself; of these,
     ``snapshot_events`` are in the newest snapshot, and ``snapshot_age_s`` is the time since it was taken or
-    loaded. ``events_per_second`` is the mean of the last minute.
+    loaded. ``events_per_second`` is the mean of the last minute. ``read_as`` is how files are read, as in
+    ``ReadOptions``: the columns, the date format and the features that the run was trained with.
     """
 
     model: str
@@ -105,3 +106,4 @@ class Status:
     snapshot_error: str | None
     uptime_s: float
     events_per_second: float
+    read_as: dict[str, Any]

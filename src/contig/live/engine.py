@@ -221,6 +221,7 @@ class Engine:
             snapshot_error=snapshots.error,
             uptime_s=now - self._started,
             events_per_second=self._writer.events_per_second(),
+            read_as=self._traits.reading.as_dict(),
         )
 
     @property

@@ -17,6 +17,7 @@ from contig.data.feature_columns import RawFeatures, raw_features
 from contig.data.feature_plan import FeaturePlan
 from contig.data.ids import TextIds
 from contig.data.numbers import is_number
+from contig.data.read_options import ReadOptions
 from contig.data.time_columns import validate_times
 from contig.data.validation import (
     check_lengths,
@@ -55,7 +56,20 @@ class StreamTraits:
     time: TimeSpan  # of the known events
     edge_width: int
     plan: FeaturePlan | None = None  # how feature columns are encoded, if they are
-    date_format: str | None = None  # how dates are written, if not in ISO 8601
+    read_as: ReadOptions | None = None  # the columns that were named, and how dates are written
+
+    @property
+    def date_format(self) -> str | None:
+        """How dates are written, if not in ISO 8601."""
+        return None if self.read_as is None else self.read_as.date_format
+
+    @property
+    def reading(self) -> ReadOptions:
+        """How a file with events for the run is read, features included; labels are of no use to it."""
+        features: list[str | int] | bool | None = False if not self.edge_width else None
+        if self.plan is not None and not self.plan.of_vectors:
+            features = list(self.plan.inputs)
+        return (self.read_as or ReadOptions()).updated(label=None, features=features)
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,5 +237,8 @@ def _fitting(features: NDArray[np.float32] | None, width: int) -> NDArray[np.flo
     """Return the features that the run has; those of a run without any are ignored."""
     found = 0 if features is None else features.shape[1]
     if width and found != width:
-        raise DataError(f"{ORIGIN}: the events have {found} features, those of the run {width}.")
+        raise DataError(
+            f"{ORIGIN}: the events have {found} features, those of the run {width}; name the columns "
+            "of a file with --features (features=)."
+        )
     return features if width else None

@@ -244,7 +244,10 @@ class Queries:
         known = np.full(len(score), view.events)
         masked: Any = np.ma.masked_array(np.full(len(score), 0 if last is None else last), mask=last is None)
         labels = [np.array(self.ids.names(rows.tolist())) for rows in (src, dst)]
-        return Scores(labels[0], labels[1], times, score, probability, surprise, known, masked)
+        at = view.at.repeat(len(src))
+        counts = [self.graph.history.count_before(nodes, at) for nodes in (src, dst)]
+        cold = (torch.minimum(*counts) == 0).cpu().numpy()
+        return Scores(labels[0], labels[1], times, score, probability, surprise, known, masked, cold)
 
 
 def _spaced(first: float, last: float, steps: int) -> Array:

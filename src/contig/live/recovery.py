@@ -123,7 +123,7 @@ def _trained(path: Path, device: str) -> TrainedPart:
         ids=NodeIndex(stream.ids),
         batch_size=run.batch_size,
         traits=StreamTraits(
-            stream.ids.labels.dtype.kind == "i", time, stream.edge_width, plan, stream.date_format
+            stream.ids.labels.dtype.kind == "i", time, stream.edge_width, plan, stream.read_as
         ),
         times=np.array([time.first, time.last], dtype=stream.t.dtype),
         late=run.arrivals.late,

@@ -22,6 +22,7 @@ from contig.tasks.classify import LabelParts
 from contig.tasks.label_warnings import (
     equal_probabilities,
     few_labels,
+    loses_to_baseline,
     no_better_than_chance,
     no_test_labels,
 )
@@ -45,6 +46,7 @@ class Recommendation(NamedTuple):
 
 
 ScoreKind = Literal["logit", "heuristic", "events"]
+SHOWN = 3  # recommendations in a repr
 
 
 class RecommendationList(list[Recommendation]):
@@ -72,10 +74,39 @@ class RecommendationList(list[Recommendation]):
         self.score_kind: ScoreKind = "events" if cold_start else warm
 
     def __repr__(self) -> str:
-        """Return the list, and say so where it is the same for every unknown node."""
+        """Return the best nodes and their scores, and say so where they are the same for every new node."""
+        best = [f"{one.node!r} {one.score:.4g}" for one in self[:SHOWN]]
+        more = [f"... {len(self) - SHOWN:,} more"] if len(self) > SHOWN else []
+        cold = ", cold start" if self.cold_start else ""
         return (
-            f"<cold start for {self.node!r}: {super().__repr__()}>" if self.cold_start else super().__repr__()
+            f"RecommendationList({self.node!r} at {self.at}{cold}: {', '.join([*best, *more]) or 'nothing'})"
         )
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame with a row per recommendation, and the columns that ``recommend`` writes."""
+        from contig.data.exports import as_pandas
+
+        return as_pandas(list_table([self]))
+
+
+def list_table(lists: Sequence[RecommendationList]) -> pa.Table:
+    """Return one row per recommendation of each list."""
+    import pyarrow as pa
+
+    rows = [(of, rank, one) for of in lists for rank, one in enumerate(of, 1)]
+    return pa.table(
+        {
+            "node": [of.node for of, _, _ in rows],
+            "rank": [rank for _, rank, _ in rows],
+            "recommended": [one.node for _, _, one in rows],
+            "score": [one.score for _, _, one in rows],
+            "probability": pa.array([one.probability for _, _, one in rows], pa.float64()),
+            "score_kind": [of.score_kind for of, _, _ in rows],
+            "cold_start": [of.cold_start for of, _, _ in rows],
+            "at": [of.at for of, _, _ in rows],
+            "last_event": [of.last_event for of, _, _ in rows],
+        }
+    )
 
 
 def mean_overlap(lists: Sequence[RecommendationList]) -> float:
@@ -200,6 +231,7 @@ class Scores:
     ``-log2(probability)``, in bits: 0 for a pair that was certain, 1 for one as likely as not, and one more
     each time the probability halves. A heuristic has neither. ``known_events`` counts the events strictly
     before each pair's time, and ``last_event`` is the time of the last of them, masked if there is none.
+    ``cold_start`` marks pairs with a node that has no events before that time.
     """
 
     src: Array
@@ -210,9 +242,24 @@ class Scores:
     surprise: NDArray[np.float64] | None
     known_events: NDArray[np.int64]
     last_event: np.ma.MaskedArray[Any, Any]
+    cold_start: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.score)
+
+    def __repr__(self) -> str:
+        if not len(self):
+            return "Scores(0 pairs)"
+        low, high = self.score.min(), self.score.max()
+        times = f"t {self.t.min()} to {self.t.max()}"
+        cold = f"; {counted(int(self.cold_start.sum()), 'cold start')}" if self.cold_start.any() else ""
+        return f"Scores({counted(len(self), 'pair')}, {times}; score {low:.4g} to {high:.4g}{cold})"
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame with a row per pair and the columns of ``table``."""
+        from contig.data.exports import as_pandas
+
+        return as_pandas(self.table())
 
     def table(self) -> pa.Table:
         """Return the columns as an Arrow table."""
@@ -222,7 +269,7 @@ class Scores:
         columns |= {"score": self.score, "probability": self.probability, "surprise": self.surprise}
         arrays = {name: pa.array(column) for name, column in columns.items() if column is not None}
         last = pa.array(self.last_event.data, mask=np.ma.getmaskarray(self.last_event))
-        return pa.table({**arrays, "last_event": last})
+        return pa.table({**arrays, "last_event": last, "cold_start": pa.array(self.cold_start)})
 
 
 def embedding_table(ids: NodeIds, rows: NDArray[np.int64], vectors: Embeddings, *, wide: bool) -> pa.Table:
@@ -278,8 +325,10 @@ class Classification:
         auc = self.validation_aucs[self.decoder]
         equal = equal_probabilities(self.probability, auc, self.fitted_on)
         useless = equal or no_better_than_chance(self.quality)
+        which = "new" if self.part is None else "test"
+        loss = None if equal else loses_to_baseline(self.quality, self.baseline_quality, which)
         unmeasured = no_test_labels(self.test_events or 0, self.fitted_on)
-        return tuple(text for text in (useless, unmeasured, few_labels(self.fitted_on)) if text)
+        return tuple(text for text in (useless, loss, unmeasured, few_labels(self.fitted_on)) if text)
 
     def table(self) -> pa.Table:
         """Return the columns as an Arrow table."""

@@ -103,6 +103,14 @@ class Arrivals:
         )
         return Arrivals(stream, frozen(times) if len(late) else None, late)
 
+    def with_nodes(
+        self, labels: list[int | str], is_dst: list[bool] | None, new_node: Array | None = None
+    ) -> Arrivals:
+        """Return the same events with more nodes, which have none."""
+        none, times = np.empty(0, np.int64), self.times[:0]
+        new = NewEvents(none, none, times, None, labels, is_dst, np.empty(0, bool))
+        return self.extended(new, new_node)
+
     def tail(self, first: int, nodes: int) -> NewEvents:
         """Return the events from a position on; the first ones name the first ``nodes`` nodes."""
         stream, late = self.stream, np.zeros(len(self), dtype=bool)

@@ -63,7 +63,7 @@ def _as_in_training(reading: ReadOptions, plan: FeaturePlan | None) -> ReadOptio
         )
     if reading.features is not None:
         return reading
-    if plan.inputs == tuple(f"f{i}" for i in range(len(plan.inputs))):  # those of vectors
+    if plan.of_vectors:
         return reading.updated(preprocess=True)
     return reading.updated(features=plan.inputs)
 

@@ -205,6 +205,7 @@ class Run(SavedRun):
         *,
         out: str | Path | None = None,
         in_place: bool = False,
+        overwrite: bool = False,
         epochs: int | None = None,
         lr: float | None = None,
         show: bool | None = None,
@@ -215,6 +216,7 @@ class Run(SavedRun):
         """Train this run once more, on everything it knows or with new events (see ``contig.refit``)."""
         refit = import_module("contig.training.refit").refit  # by name: training builds on runs
         where: dict[str, Any] = {"out": out, "in_place": in_place, "device": str(self.state.device)}
+        where["overwrite"] = overwrite
         how: dict[str, Any] = {"epochs": epochs, "lr": lr, "show": show, "reading": reading}
         how["repeated"] = repeated
         found: Run = refit(self, on, **where, **how, **options)

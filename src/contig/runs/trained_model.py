@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, get_args, overload
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self, get_args, overload
 
 import numpy as np
 import torch
@@ -15,9 +16,10 @@ from torch import Tensor
 from contig.data.clock import TimeLike
 from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
+from contig.data.growing import GrowingIds
 from contig.data.ids import Side
 from contig.data.validation import EventColumns, check_lengths, validate_ids
-from contig.errors import ConfigError, unknown
+from contig.errors import ConfigError, UnknownNodeError, unknown
 from contig.history import History
 from contig.history.columns import comparable_times
 from contig.models import Model, NodeState
@@ -37,7 +39,7 @@ from contig.runs.observed import GrowingStream
 from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
 from contig.runs.recommending import Recommender, best, known_candidates
 from contig.runs.repeated_events import Policy
-from contig.runs.scoring import Group, Pairs, grouped, score_pairs
+from contig.runs.scoring import Group, Pairs, first_events, grouped, score_pairs
 from contig.streaming.online import OnlineState
 from contig.streaming.sharing import ReadWriteLock
 from contig.tasks.recommend import AsOf
@@ -296,6 +298,10 @@ class TrainedModel:
           it), while neighbors and counts are those of the pair's own time. 100,000 times take seconds.
 
         The default is ``event`` for a single time and ``batch`` for a time per pair.
+
+        A node without events before a pair's time is scored by what the model knows of any new node, and the
+        pair is marked as ``cold_start``. Nodes that no event has named are such nodes; with some of them a
+        call takes longer, since it indexes the events again.
         """
         with self.online.reading():
             return self._score(src, dst, t, as_of)
@@ -325,8 +331,11 @@ class TrainedModel:
             return self._score_columns(pairs, place, as_of)
 
     def _score_columns(self, pairs: EventColumns, place: Callable[[int], str], as_of: AsOf) -> Scores:
-        src = self.stream.ids.find_rows(pairs.src, "src", place)
-        dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
+        try:
+            src = self.stream.ids.find_rows(pairs.src, "src", place)
+            dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
+        except UnknownNodeError:
+            return self._with_nodes_of(pairs)._score_columns(pairs, place, as_of)
         t = score_times(pairs.t, self.stream.t, place)
         order = np.argsort(t, kind="stable")
         ordered = Pairs(
@@ -336,6 +345,21 @@ class TrainedModel:
         score = np.empty(len(t))
         score[order] = found.double().cpu().numpy()
         return self._scores_of(src, dst, t, score)
+
+    def _with_nodes_of(self, pairs: EventColumns) -> Self:
+        """Return a copy, for reading only, that also knows the nodes of pairs that no event has named."""
+        ids, found = self.stream.ids, GrowingIds(self.stream.ids).number(pairs.src, pairs.dst)
+        for label in found.labels:
+            if ids.has(label):  # on the other side: the columns may have been exchanged
+                for side in get_args(Side):
+                    ids.find(label, side)
+        arrivals = self.arrivals.with_nodes(found.labels, found.is_dst, self.new_node)
+        state = self.state.clone()
+        state.grow(arrivals.stream.num_nodes)
+        grown = copy(self)
+        grown._lock = ReadWriteLock()
+        grown._set_events(arrivals, state, self.online.tip)
+        return grown
 
     def _groups(self, pairs: Pairs, as_of: AsOf) -> list[Group]:
         now = self._time(None)
@@ -353,7 +377,9 @@ class TrainedModel:
             probability = np.exp2(-surprise)
         labels = self.stream.ids.labels
         last = self._last_events(known)
-        return Scores(labels[src], labels[dst], t, score, probability, surprise, known, last)
+        first = first_events(self.stream)
+        cold = np.maximum(first[src], first[dst]) >= known
+        return Scores(labels[src], labels[dst], t, score, probability, surprise, known, last, cold)
 
     def trajectory(
         self, node: int | str, times: Sequence[TimeLike] | NDArray[Any], side: Side | None = None

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from contig.data.read_options import ReadOptions
 from contig.errors import ContigError
 from contig.serve.settings import TOKEN_VARIABLE
 
@@ -186,8 +187,15 @@ class Client:
         return [node["id"] for node in found["nodes"]]
 
     def status(self) -> dict[str, Any]:
-        """Return the size and throughput of the service."""
+        """Return the size and throughput of the service, and how the events of its run were read."""
         return self._call("GET", "/status")
+
+    def read_as(self) -> ReadOptions:
+        """Return the columns, the date format and the features that the service's run was trained with.
+
+        ``contig.read_events(FILE, usual=client.read_as())`` reads a file with them.
+        """
+        return ReadOptions.from_dict(self.status().get("read_as", {}))
 
     def is_ready(self) -> bool:
         """Return whether the service takes requests."""

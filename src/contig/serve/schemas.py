@@ -173,6 +173,18 @@ class ScoresAnswer(_Body):
     scores: list[PairScore]
 
 
+class ReadAs(_Body):
+    """How the events of the run were read from a file; what is missing is detected."""
+
+    src: str | None = Field(None, description="the column of the sources")
+    dst: str | None = Field(None, description="the column of the destinations")
+    t: str | None = Field(None, description="the column of the times")
+    date_format: str | None = Field(None, description="how dates are written, if not in ISO 8601")
+    features: list[str] | Literal[False] | None = Field(
+        None, description="the columns of the features; false for a run without any"
+    )
+
+
 class StatusAnswer(_Body):
     """The size and the health of the service."""
 
@@ -191,6 +203,7 @@ class StatusAnswer(_Body):
     snapshot_error: str | None = Field(description="why the last snapshot failed")
     uptime_s: float
     events_per_second: float
+    read_as: ReadAs
 
 
 class HealthAnswer(_Body):

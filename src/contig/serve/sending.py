@@ -7,7 +7,8 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -18,6 +19,8 @@ from contig.serve.client import Client, RejectedEvent, SentBatch, ServiceError
 TRANSIENT = frozenset({0, 429, 500, 502, 503, 504, 507})  # 0: no answer at all
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 5.0  # seconds between two tries
 SHOWN_REJECTIONS = 20
+
+Answer = TypeVar("Answer")
 
 
 class Batch(NamedTuple):
@@ -95,16 +98,17 @@ def send(
     """
     summary = Summary()
     for number, batch in enumerate(batches(stream, size)):
-        summary.add(_deliver(client, batch, patience), number * size)
+        summary.add(patiently(partial(client.observe, batch.events, batch.id), patience), number * size)
         advance(batch.events.num_rows)
     return summary
 
 
-def _deliver(client: Client, batch: Batch, patience: float) -> SentBatch:
+def patiently(request: Callable[[], Answer], patience: float) -> Answer:
+    """Return the answer to a request, sent again for ``patience`` seconds while the service is not ready."""
     deadline, pause = time.monotonic() + patience, FIRST_PAUSE
     while True:
         try:
-            return client.observe(batch.events, batch.id)
+            return request()
         except ServiceError as error:
             if error.status not in TRANSIENT or time.monotonic() + pause > deadline:
                 raise

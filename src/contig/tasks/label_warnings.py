@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from contig.tasks.calibration import LabelQuality
 from contig.tasks.classify import LabelParts
+from contig.wording import counted
 
 EQUAL = 0.05  # range of log-odds within which probabilities count as equal
 MANY = 20  # events; fewer may be equal by chance
@@ -50,6 +51,19 @@ def no_better_than_chance(quality: LabelQuality | None) -> str | None:
     return (
         f"The classifier ranks these events hardly better than chance (AUC {100 * quality.auc:.2f}): do not "
         f"rely on its probabilities. {CURE}"
+    )
+
+
+def loses_to_baseline(quality: LabelQuality | None, baseline: LabelQuality | None, events: str) -> str | None:
+    """Return a warning if the baseline ranks the measured events better; ``events`` says which they are."""
+    if quality is None or baseline is None or not quality.auc < baseline.auc:
+        return None
+    ours, theirs = 100 * quality.auc, 100 * baseline.auc
+    rare = min(quality.positives, quality.events - quality.positives)
+    few = f", with only {counted(rare, 'event')} of the rarer label" if rare < FEW else ""
+    return (
+        f"The classifier loses to the baseline by {theirs - ours:.2f} points of AUC on the {events} events "
+        f"({ours:.2f} against {theirs:.2f}{few}). The column baseline has the probabilities of the baseline."
     )
 
 

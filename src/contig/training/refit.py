@@ -21,7 +21,7 @@ from contig.training.fit import start
 
 EVERYTHING: Literal["everything"] = "everything"
 RENEWED_EPOCHS = 1  # over old and new events, where training continues from weights that know the old ones
-CHOOSE = "Choose another folder."
+CHOOSE = "Choose another folder, or replace the run with overwrite=True (--overwrite)."
 
 
 def refit(
@@ -30,6 +30,7 @@ def refit(
     *,
     out: str | Path | None = None,
     in_place: bool = False,
+    overwrite: bool = False,
     epochs: int | None = None,
     lr: float | None = None,
     device: str = "auto",
@@ -47,16 +48,18 @@ def refit(
       after them. New nodes are allowed. ``repeated="skip"`` leaves out events that the run already knows.
 
     No event is left to test on. The new run is saved in ``out``, by default next to the run as RUN-refit, and
-    the old one does not change. ``in_place`` replaces the old one when the training has ended: the
-    folder always holds either the old run or the new one, also if the process is killed. A ``Run`` that is
-    already open keeps answering from the old one but can no longer observe events.
+    the old one does not change; ``overwrite`` replaces another run in ``out``. ``in_place`` replaces the old
+    one when the training has ended: the folder always holds either the old run or the new one, also if the
+    process is killed. A ``Run`` that is already open keeps answering from the old one but can no longer
+    observe events.
     """
     if in_place and out is not None:
         raise ConfigError("refit: specify out (--out) or in_place (--in-place), not both.")
     check_flag("in_place", in_place)
+    check_flag("overwrite", overwrite)
     opened = run if isinstance(run, Run) else Run.open(run, device)
     opened.require_finished("refit it")
-    folder = None if in_place else _target(opened, out)
+    folder = None if in_place else _target(opened, out, overwrite)
     weights, passes = None, opened.metrics.best_epoch
     if not (isinstance(on, str) and on == EVERYTHING):
         given = reading_options(reading).updated(**options)
@@ -78,16 +81,18 @@ def refit(
         new.notices = notices
         return new
     with folder.locked():
-        folder.must_be_free(cure=CHOOSE)
+        if not overwrite:
+            folder.must_be_free(cure=CHOOSE)
         return train(folder)
 
 
-def _target(run: Run, out: str | Path | None) -> RunFolder:
-    """Return the folder of the new run, which must be free."""
+def _target(run: Run, out: str | Path | None, overwrite: bool) -> RunFolder:
+    """Return the folder of the new run, which must be free unless it is overwritten."""
     folder = RunFolder(out if out is not None else _free_folder(run.path))
     if folder.path.resolve() == run.path.resolve():
         raise ConfigError(f"{folder.path} is the run itself; to replace it, use in_place (--in-place).")
-    folder.must_be_free(cure=CHOOSE)
+    if not overwrite:
+        folder.must_be_free(cure=CHOOSE)
     return folder
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pyarrow.parquet as pq
 import pytest
 from support.event_files import (
@@ -110,6 +112,36 @@ def test_the_notice_suggests_only_what_is_accepted(columns: dict[str, Any], widt
     flag = re.search(r"--features (\S+) \(", notice)
     assert (flag is None) == (advice is None or "a,b" in columns)
     assert flag is None or str(shlex.split(flag[1])[0].split(",")) == advice[1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", ""])
+def test_columns_that_name_the_rows_are_not_suggested(suffix: str, tmp_path: Path) -> None:
+    def route(table: pa.Table, path: Path) -> Any:
+        if not suffix:
+            return table
+        write = pyarrow.csv.write_csv if suffix == "csv" else pyarrow.parquet.write_table
+        write(table, path / f"events.{suffix}")
+        return path / f"events.{suffix}"
+
+    rows = range(30)
+    events = {"src": [i % 4 for i in rows], "dst": [i % 3 for i in rows], "t": list(rows)}
+    names = {"order": [900 + i for i in rows], "code": [f"x{i}" for i in rows]}
+    more = {"price": [i + 0.25 for i in rows], "shop": [i % 2 for i in rows], "gap": [*range(29), None]}
+    (notice,) = read_events(route(pa.table({**events, **names, **more}), tmp_path)).notices
+    assert "ignored 5 columns: 'order', 'code', 'price', 'shop', 'gap'" in notice
+    assert "To use 'price', 'shop', 'gap' as features: --features price,shop,gap " in notice
+    (bare,) = read_events(route(pa.table({**events, **names}), tmp_path)).notices
+    assert "ignored 2 columns" in bare
+    assert "--features" not in bare
+    (short,) = read_events(route(pa.table({**events, **names}).slice(0, 19), tmp_path)).notices
+    assert "--features order,code" in short, "of few rows a column may differ in each by chance"
+
+
+def test_a_column_that_is_not_used_may_hold_anything(tmp_path: Path) -> None:
+    path = tmp_path / "events.csv"
+    rows = [b"%d,7,%d,%d" % (i % 4, i, i) for i in range(200_000)]
+    path.write_bytes(b"\n".join([b"src,dst,t,note", *rows, b"1,7,200000,\xff"]))  # not text
+    assert len(read_events(path)) == 200_001
 
 
 def test_a_named_column_is_not_recognized_for_another_role() -> None:

@@ -11,6 +11,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, NamedTuple, Unpack
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from contig.data.columns import ARROW_ERRORS, Column, row_place
 from contig.data.encoding import to_encode
 from contig.data.events import EventStream
@@ -19,7 +22,7 @@ from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
 from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
-from contig.data.readers.opened import OpenedTable, Roles, read_errors
+from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import find_roles, has_column, users_and_items
 from contig.data.readers.tables import open_table
@@ -30,9 +33,16 @@ from contig.wording import counted
 
 log = logging.getLogger("contig")
 
+FEW_ROWS = 20  # of fewer, any column may be different in each by chance
+MOST_CELLS = 1_000_000  # of ignored columns that are read to see what they are
+
 
 def read_events(
-    source: Any, reading: ReadOptions | None = None, **options: Unpack[ReadKeywords]
+    source: Any,
+    reading: ReadOptions | None = None,
+    *,
+    usual: ReadOptions | None = None,
+    **options: Unpack[ReadKeywords],
 ) -> EventStream:
     """Read events from a file, a folder of Parquet files, or a table in memory.
 
@@ -48,10 +58,13 @@ def read_events(
     one column may have several roles. JODIE files and columns called user... and item... are always
     bipartite. In text files blanks around a value do not count, and an id column of whole numbers holds
     integers, unless it has zero-padded or hexadecimal ids: then all its ids are text.
+
+    ``usual`` is how the events of a run were read: its columns are used where the table has them and no other
+    is named, and its features where none are named.
     """
     reading = reading_options(reading).updated(**options)
     opened = _open(source, reading)
-    stream = opened if isinstance(opened, EventStream) else _build(opened, reading)
+    stream = opened if isinstance(opened, EventStream) else _build(opened, reading, usual)
     if reading.node_features is not None:
         stream = with_node_file(stream, expanded(reading.node_features))
     stream = to_encode(stream) if reading.preprocess else stream
@@ -104,6 +117,8 @@ def _as_usual(reading: ReadOptions, usual: ReadOptions | None, table: OpenedTabl
             changes[role] = usual.columns[role]  # type: ignore[literal-required]
     if reading.date_format is None and reading.t is None and ("t" in roles or usual.t is None):
         changes["date_format"] = usual.date_format
+    if reading.features is None:
+        changes["features"] = usual.features
     return reading.updated(**changes)
 
 
@@ -129,15 +144,16 @@ def _pairs_of(stream: EventStream, with_features: bool, with_labels: bool) -> Pa
     return PairTable(columns, row_place(stream.origin))
 
 
-def _build(opened: OpenedTable, reading: ReadOptions) -> EventStream:
+def _build(opened: OpenedTable, reading: ReadOptions, usual: ReadOptions | None) -> EventStream:
     """Find the columns of a table, validate them and make the stream."""
+    reading = _as_usual(reading, usual, opened)
     roles = find_roles(opened, reading)
     with read_errors(opened.origin, "check the file or write it again."):
         columns = opened.columns(roles, opened.load(roles), reading.date_format)
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
     stream = replace(stream, read_as=reading.named)
-    return _with_notice(stream, opened, roles, reading)
+    return _with_notice(stream, opened, roles, reading, for_run=usual is not None)
 
 
 def require_features(stream: EventStream) -> EventStream:
@@ -204,8 +220,13 @@ def _similar_files(path: Path) -> str:
     return f" Did you mean {' or '.join(map(repr, near))}?" if near else " Check the path."
 
 
-def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading: ReadOptions) -> EventStream:
-    """Note the columns that were not used, and how to use them; warn if no features were named or found."""
+def _with_notice(
+    stream: EventStream, opened: OpenedTable, roles: Roles, reading: ReadOptions, *, for_run: bool
+) -> EventStream:
+    """Note the columns that were not used; warn if no features were named or found.
+
+    The notice says how to use them, except for a trained run, which takes no other columns.
+    """
     used = set(roles.positions)
     positions = [i for i, name in enumerate(opened.names) if i not in used and name]
     ignored = [opened.names[i] for i in positions]
@@ -213,9 +234,9 @@ def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading
         return stream
     shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
     notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
-    if reading.features is not False:
-        notice += _how_to_use(opened, positions, roles.features)
-    if reading.features is not None or roles.features:
+    if reading.features is not False and not for_run:
+        notice += _how_to_use(opened, positions, roles, len(stream))
+    if reading.features is not None or roles.features or for_run:
         log.info(notice)
     else:
         if roles.label is None:
@@ -224,20 +245,26 @@ def _with_notice(stream: EventStream, opened: OpenedTable, roles: Roles, reading
     return replace(stream, notices=(*stream.notices, notice))
 
 
-def _how_to_use(opened: OpenedTable, ignored: Sequence[int], features: Sequence[int]) -> str:
+def _how_to_use(opened: OpenedTable, ignored: Sequence[int], roles: Roles, rows: int) -> str:
     """Say how to use columns as features, in addition to those that are.
 
-    A column of lists is used alone: instead of other columns, or other columns instead of it.
+    A column of lists is used alone: instead of other columns, or other columns instead of it. A column that
+    numbers or names the rows says nothing about later ones.
     """
+    features = roles.features
     usable = [i for i in ignored if i not in opened.other_columns]
     single = [i for i in usable if i not in opened.list_columns]
+    if FEW_ROWS <= rows <= MOST_CELLS // max(1, len(single)):
+        naming = _row_names(opened, roles, single)
+        usable, single = ([i for i in found if i not in naming] for found in (usable, single))
     if not usable or (features and not single):
         return ""
     chosen = single or usable[:1]
     vectors = [i for i in features if i in opened.list_columns]
-    them = "it as a feature" if len(chosen) == 1 else "them as features"
+    them = "it" if len(chosen) == 1 else "them"
     if chosen != list(ignored):
-        them = f"{', '.join(repr(opened.names[i]) for i in chosen[:10])} as features"
+        them = ", ".join(repr(opened.names[i]) for i in chosen[:10])
+    them += " as a feature" if len(chosen) == 1 else " as features"
     if vectors:
         them += f" instead of {opened.names[vectors[0]]!r}"
     elif len(features) > 10:
@@ -246,3 +273,26 @@ def _how_to_use(opened: OpenedTable, ignored: Sequence[int], features: Sequence[
     if any("," in name for name in listed):
         return f" To use {them}: features={listed!r}, or rename the columns with a comma for --features."
     return f" To use {them}: --features {quote(','.join(listed))} (features={listed!r})."
+
+
+def _row_names(opened: OpenedTable, roles: Roles, columns: Sequence[int]) -> set[int]:
+    """Return the columns that are different in every row, such as order numbers; measurements may be."""
+    wanted = replace(roles, label=None, features=tuple(columns), raw=True)
+    try:
+        table = opened.load(wanted)
+    except (ContigError, *READ_ERRORS):  # a column that is not used may hold anything
+        return set()
+    values = {i: table.column(wanted.positions.index(i)) for i in columns}
+    return {i for i, column in values.items() if _differs(column) and not _has_fractions(column)}
+
+
+def _differs(column: pa.ChunkedArray) -> bool:
+    return column.null_count == 0 and len(column.unique()) == len(column)
+
+
+def _has_fractions(column: pa.ChunkedArray) -> bool:
+    try:
+        numbers = column.cast(pa.float64())
+    except ARROW_ERRORS:
+        return False
+    return not pc.all(pc.equal(pc.floor(numbers), numbers)).as_py()
