@@ -24,4 +24,4 @@ pytestmark = pytest.mark.usefixtures("here")
 def test_a_missing_run_suggests_others(command: list[str], run: Path) -> None:
     answer = Answer(command[0], run.with_name("visit"), *command[1:])
     assert answer.code == 2
-    assert "Did you mean 'visits'" in answer.err
+    assert f"Did you mean '{run}'" in answer.err

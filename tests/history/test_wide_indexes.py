@@ -20,6 +20,7 @@ from contig.data.mapped_arrays import NodeColumn
 from contig.data.negative_edges import sample_edges
 from contig.data.negatives import Negatives
 from contig.data.splits import chronological_split
+from contig.data.storage import load_stream, save_stream
 from contig.data.summary import summarize
 from contig.history import History
 from contig.history.building import build_index
@@ -66,6 +67,14 @@ def test_columns_are_narrow_on_disk_and_wide_in_use(streams: tuple[EventStream, 
         assert np.array_equal(found, expected)
     assert index.fingerprint() == memory.fingerprint()
     assert index.equals(memory)
+
+
+def test_a_part_is_saved_with_wide_columns(streams: tuple[EventStream, EventStream], tmp_path: Path) -> None:
+    memory, index = streams
+    save_stream(index[:500], tmp_path)
+    saved = load_stream(tmp_path)
+    assert (saved.src.dtype, saved.dst.dtype) == (np.int64, np.int64)
+    assert saved.equals(memory[:500])
 
 
 def test_everything_drawn_or_counted_is_the_same(streams: tuple[EventStream, EventStream]) -> None:

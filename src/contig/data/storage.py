@@ -31,7 +31,8 @@ def save_stream(stream: EventStream, folder: Path, *, durable: bool = False) -> 
             path.unlink(missing_ok=True)  # of another stream saved here before
             continue
         with replacing(path, durable=durable) as part, part.open("wb") as file:
-            np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
+            wide = np.int64 if name in ("src", "dst") else None  # an index has them as int32
+            np.lib.format.write_array(file, np.asarray(array, dtype=wide), allow_pickle=False)
     write_text(folder / "origin.txt", stream.origin, durable=durable)
 
 
@@ -76,8 +77,8 @@ def _problems(stream: EventStream) -> Iterator[str]:
     """Yield what is wrong with the columns of a saved stream."""
     events, nodes, is_dst = len(stream.src), len(stream.ids.labels), stream.ids.is_dst
     columns = {
-        "src": "i4 i8",
-        "dst": "i4 i8",
+        "src": "i8",
+        "dst": "i8",
         "t": "i8 f8",
         "label": "i8",
         "edge_features": "f4",
