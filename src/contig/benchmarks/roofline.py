@@ -61,7 +61,7 @@ def _least_bytes_of(bench: Bench, model: str) -> float:
     ]
     events = torch.from_numpy(timed).to(bench.device)
     trained: Any = session.model
-    negative = session.negatives.draw(events, history.events.ends(events)[0])
+    negative = session.negatives.draw(events, history.events["src"][events])
     return least_bytes(
         distinct=float(count_nodes_read(trained, history, events, negative, s.batch_size).mean()),
         written=mean(written),

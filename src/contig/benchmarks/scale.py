@@ -163,7 +163,7 @@ def time_live_events(session: Session) -> float:
     rng, last, seconds = np.random.default_rng(1), int(history.events["t"][-1]), []
     for number in range(LIVE_BATCHES):
         at = torch.from_numpy(rng.integers(0, session.data.split.train.size, LIVE_BATCH))
-        src, dst = history.events.ends(at)
+        src, dst = history.events["src"][at], history.events["dst"][at]
         t = last + 1 + torch.arange(LIVE_BATCH) + number * LIVE_BATCH
         begun = time.process_time()
         online.observe(src, dst, t)

@@ -58,7 +58,7 @@ class ScoringSteps:
         self.events = np.arange(min(last * self.size, len(data.stream)))
         index = torch.from_numpy(self.events).to(data.device)
         negatives = Negatives(data.stream, seed=0, device=data.device)
-        self.negative = NegativePairs(negatives.draw(index, data.history.events.ends(index)[0]))
+        self.negative = NegativePairs(negatives.draw(index, data.history.events["src"][index]))
         self.scorer = LinkScorer(session.model, self.state, data.history, self.size)
         self.step = 0
         if data.device.type == "cuda":  # a first pass finds out how much room the batches need

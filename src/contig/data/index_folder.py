@@ -18,7 +18,6 @@ import numpy as np
 from contig.data.columns import Array
 from contig.data.events import COLUMNS, EventStream
 from contig.data.ids import NodeIds
-from contig.data.mapped_arrays import NodeColumn
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, ContigError, DataError
 from contig.files import disk_errors, link_or_copy, replacing, sha256, write_json
@@ -26,7 +25,7 @@ from contig.schema import Record, decode, encode, read_versioned
 
 HEAD = "index.json"
 BUILDING = "building"  # the folder of the files that are not complete yet
-SCHEMA = 2  # 1 had src and dst as int64, which are still read
+SCHEMA = 1
 CURE = "Build the index again with 'contig index'."
 
 
@@ -114,7 +113,6 @@ def open_index(folder: Path) -> EventStream:
         return map_array(folder, name) if f"{name}.npy" in head.files else None
 
     columns: dict[str, Any] = {name: column(name) for name in COLUMNS}
-    columns |= {name: columns[name].view(NodeColumn) for name in ("src", "dst")}
     ids = NodeIds(map_array(folder, "ids"), column("is_dst"))
     if len(ids) != head.nodes or any(len(columns[name]) != head.events for name in ("src", "dst", "t")):
         raise DataError(f"{folder}: the columns do not have the lengths that {HEAD} says. {CURE}")

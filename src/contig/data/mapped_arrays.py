@@ -15,39 +15,7 @@ from contig.data.columns import Array
 from contig.files import disk_errors
 
 READ_WRITE, PRIVATE, FIXED, ANONYMOUS, NO_RESERVE = 0x3, 0x2, 0x10, 0x20, 0x4000  # of mmap on Linux
-EXACT = (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal, np.minimum, np.maximum)
 FAILED = ctypes.c_void_p(-1).value
-
-
-class NodeColumn(np.memmap[Any, Any]):
-    """Node numbers that are stored as int32 and read as int64.
-
-    Whatever is selected or computed from them is int64, so that no product of two numbers overflows; only a
-    slice is a column again, which copies nothing.
-    """
-
-    def __getitem__(self, at: Any) -> Any:
-        found = super().__getitem__(at)
-        return found if isinstance(at, slice) else np.asarray(found).astype(np.int64)[()]
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        call = getattr(ufunc, method)
-        if ufunc in EXACT:  # without a copy of the column
-            found = call(*(np.asarray(x) if isinstance(x, NodeColumn) else x for x in inputs), **options)
-            return found if found.dtype == bool else found.astype(np.int64)
-        return call(*_widened(inputs), **options)
-
-    def __array_function__(self, function: Any, types: Any, inputs: Any, options: Any) -> Any:
-        if function is np.may_share_memory:  # numpy asks so whether a view is still of the file
-            return super().__array_function__(function, types, inputs, options)
-        return function(*_widened(inputs), **options)
-
-
-def _widened(values: Any) -> Any:
-    """Return values with columns of nodes as ordinary arrays, also those in lists."""
-    if isinstance(values, NodeColumn):
-        return np.asarray(values).astype(np.int64)
-    return type(values)(map(_widened, values)) if type(values) in (tuple, list) else values
 
 
 def map_private(path: Path) -> Array:

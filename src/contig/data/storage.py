@@ -31,8 +31,7 @@ def save_stream(stream: EventStream, folder: Path, *, durable: bool = False) -> 
             path.unlink(missing_ok=True)  # of another stream saved here before
             continue
         with replacing(path, durable=durable) as part, part.open("wb") as file:
-            wide = np.int64 if name in ("src", "dst") else None  # an index has them as int32
-            np.lib.format.write_array(file, np.asarray(array, dtype=wide), allow_pickle=False)
+            np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
     write_text(folder / "origin.txt", stream.origin, durable=durable)
 
 

@@ -27,13 +27,6 @@ class EventColumns:
     def __getitem__(self, name: str) -> Tensor:
         return self.columns[name][: self.count]
 
-    def ends(self, events: Tensor | slice) -> tuple[Tensor, Tensor]:
-        """Return the sources and destinations of some events, by position, as int64.
-
-        The columns themselves may be int32, as in an index.
-        """
-        return self["src"][events].long(), self["dst"][events].long()
-
     @property
     def happened(self) -> Tensor:
         """The events' own times."""

@@ -128,7 +128,7 @@ def _key(kind: int, a: Tensor, b: Tensor) -> Tensor:
 
 def event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor, Tensor]:
     """Return the keys and times that these events add, in stream order; -1 adds nothing."""
-    (src, dst), t = history.events.ends(at), history.events.happened[at]
+    src, dst, t = history.events["src"][at], history.events["dst"][at], history.events.happened[at]
     columns = [meeting(src, dst)]
     if spec.nodes:  # an event of a node with itself is one event
         columns += [node(src), torch.where(src != dst, node(dst), -1), incoming(dst)]
@@ -138,7 +138,7 @@ def event_keys(history: History, at: Tensor, spec: EvidenceSpec) -> tuple[Tensor
 def _transition_keys(
     history: History, at: Tensor, spec: EvidenceSpec, sequences: Sequences | None = None
 ) -> tuple[Tensor, Tensor]:
-    (src, dst), t = history.events.ends(at), history.events.happened[at]
+    src, dst, t = history.events["src"][at], history.events["dst"][at], history.events.happened[at]
     segments, place = (history.segments, at) if sequences is None else (sequences[0], sequences[1][at])
     columns = []
     before_dst = partners_back(segments, src, place, spec.steps)  # in the sequence of the source

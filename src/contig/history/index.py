@@ -122,7 +122,7 @@ class History:
     @classmethod
     def _index(cls, events: EventColumns, chosen: Tensor, num_nodes: int) -> History:
         """Index the chosen events, with no spare capacity."""
-        (src, dst), t = events.ends(chosen), events["t"][chosen]
+        src, dst, t = (events[name][chosen] for name in ("src", "dst", "t"))
         of_src = torch.bincount(src, minlength=num_nodes)
         capacity = of_src + torch.bincount(dst[src != dst], minlength=num_nodes)
         event_dtype = torch.int32 if events.count < MAX_INT32_EVENTS else torch.int64

@@ -18,8 +18,8 @@ CHUNK = 2**20  # entries checked at once, so that a mapped history need not fit 
 
 _TIMES = (torch.int64, torch.float64)
 _DTYPES: dict[str, tuple[torch.dtype, ...]] = {
-    "events.src": (torch.int32, torch.int64),
-    "events.dst": (torch.int32, torch.int64),
+    "events.src": (torch.int64,),
+    "events.dst": (torch.int64,),
     "events.t": _TIMES,
     "events.features": (torch.float32,),
     "entry_event": (torch.int32, torch.int64),

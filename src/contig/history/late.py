@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def insert_event(history: History, event: int, evidence: list[Evidence]) -> None:
     """Put an event of the columns, by its position, to its place in the sequences of its nodes."""
     columns, position = history.events, torch.tensor([event], device=history.device)
-    (src, dst), time = columns.ends(position), columns.happened[position]
-    place(history.segments, position, src, dst, time)
+    src, dst, time = (columns["src"][event], columns["dst"][event], columns.happened[event])
+    place(history.segments, position, src.reshape(1), dst.reshape(1), time.reshape(1))
     for node in {int(src), int(dst)}:
         at = _move_last(history.segments, node)
         for one in evidence:

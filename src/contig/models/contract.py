@@ -43,7 +43,8 @@ class EventBatch(NamedTuple):
     @classmethod
     def of(cls, history: History, event: Tensor) -> EventBatch:
         """Read the events at these positions of a history."""
-        return cls(event, *history.events.ends(event), history.events["t"][event])
+        columns = history.events
+        return cls(event, columns["src"][event], columns["dst"][event], columns["t"][event])
 
     @property
     def as_of(self) -> Tensor:

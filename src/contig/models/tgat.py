@@ -93,11 +93,12 @@ class TGAT(EventModel):
         if near.node.is_cuda or not history.num_events:
             rows = self._layer(count, state, history, near.node.flatten(), near.time.flatten())
             return LazyRows.of(rows.unflatten(0, near.node.shape))
-        event, was_source = near.event, near.node == history.events["src"][near.event]
+        src, dst, t = (history.events[name] for name in ("src", "dst", "t"))
+        event, was_source = near.event, near.node == src[near.event]
         ends, place = torch.unique(2 * event + ~was_source, return_inverse=True)
         event = ends // 2
-        node = torch.where(ends % 2 == 0, *history.events.ends(event))
-        return LazyRows(self._layer(count, state, history, node, history.events["t"][event]), place)
+        node = torch.where(ends % 2 == 0, src[event], dst[event])
+        return LazyRows(self._layer(count, state, history, node, t[event]), place)
 
     def _inputs(self, state: NodeState, nodes: Tensor) -> LazyRows:
         """Return the vectors of nodes ``[n, k]`` before the first layer."""

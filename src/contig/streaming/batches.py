@@ -124,7 +124,7 @@ def warm_up(model: Model, history: History) -> None:
     if not history.num_events:
         return
     state = model.new_state(history.num_nodes)
-    (src, dst), last = history.events.ends(slice(-1, None)), history.events["t"][-1:]
+    src, dst, last = (history.events[name][-1:] for name in ("src", "dst", "t"))
     model.rank(state, history, src, dst.unsqueeze(1), last, last[0])
     if model.learns:  # a heuristic has no embeddings
         model.embed(state, history, src, last, last[0])

@@ -110,7 +110,7 @@ class Session:
         history, events = self.data.training, self.walker.schedule.events
         src, count, met = history.events["src"], _candidates(self.config.train), self.config.train.historical
         for part in events.split(DRAWN_AT_ONCE):
-            self._negative[part] = self.negatives.draw(part, src[part].long(), count, historical=met)
+            self._negative[part] = self.negatives.draw(part, src[part], count, historical=met)
         size = self.config.train.batch_size
         self.walker.expect(count_nodes(self.model, history, events, self._negative[events], size))
         self._drawn = True

@@ -197,8 +197,8 @@ def event_files(facts: StreamFacts, folder: Path) -> dict[str, ColumnFile]:
     """Return the files of the event columns by name."""
     time, events = np.dtype("<i8" if facts.whole_times else "<f8"), (facts.events,)
     files = {
-        "src": ColumnFile(folder / "src.npy", np.dtype("<i4"), events),
-        "dst": ColumnFile(folder / "dst.npy", np.dtype("<i4"), events),
+        "src": ColumnFile(folder / "src.npy", np.dtype("<i8"), events),
+        "dst": ColumnFile(folder / "dst.npy", np.dtype("<i8"), events),
         "t": ColumnFile(folder / "t.npy", time, events),
     }
     if facts.has_label:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from contig.errors import ContigError, RunError
+from contig.errors import ContigError
 from contig.files import write_json
-from contig.schema import Json, Record, decode, encode, read_versioned
+from contig.schema import Record, decode, encode, read_versioned
 
-SCHEMA = 2
+SCHEMA = 1
 FILE = "progress.json"
 
 
@@ -74,11 +74,6 @@ def read_progress(folder: Path) -> BuildProgress | None:
     if not path.exists():
         return None
     try:
-        return decode(BuildProgress, read_versioned(path, SCHEMA, _refuse), path)
+        return decode(BuildProgress, read_versioned(path, SCHEMA, lambda content: content), path)
     except ContigError:
         return None
-
-
-def _refuse(content: Json) -> Json:
-    """Refuse the progress of an older version, whose files have other types."""
-    raise RunError("The build was begun by an older version.")

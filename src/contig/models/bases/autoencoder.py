@@ -34,7 +34,7 @@ class Pairs:
     def __init__(self, history: History) -> None:
         self.history, self.count = history, history.num_events
         event = history.event_indices()
-        src, dst = history.events.ends(event)
+        src, dst = history.events["src"][event], history.events["dst"][event]
         first = _first_places((torch.minimum(src, dst) << 32) | torch.maximum(src, dst))
         self.event = event[first]  # [pairs] ascending
         ends = torch.stack([src[first], dst[first]], dim=1).flatten()

@@ -89,8 +89,7 @@ class MemoryModel(EventModel):
         columns = history.events
         if not columns.count:
             return Latest(exists, nodes, event, columns["t"].new_zeros(len(nodes)))
-        src, dst = columns.ends(event)
-        partner = torch.where(exists, src + dst - nodes, nodes)
+        partner = torch.where(exists, columns["src"][event] + columns["dst"][event] - nodes, nodes)
         return Latest(exists, partner, event, torch.where(exists, columns["t"][event], 0))
 
 

@@ -62,7 +62,8 @@ class NodeInputs(nn.Module):
 
 def nodes_of(history: History) -> Tensor:
     """Return the sources and destinations of all events in a history."""
-    return torch.cat(history.events.ends(history.event_indices()))
+    events = history.event_indices()
+    return torch.cat([history.events[end][events] for end in ("src", "dst")])
 
 
 def convolutions(model: str) -> Any:

@@ -25,7 +25,7 @@ def temporal_walks(
     """
     events = history.event_indices()
     first = events[_draw(torch.full((count,), len(events), device=history.device), start)]
-    ends = torch.stack(history.events.ends(first), dim=1)
+    ends = torch.stack([history.events["src"][first], history.events["dst"][first]], dim=1)
     turned = torch.rand(count, device=history.device) < 0.5
     ends = torch.where(turned.unsqueeze(1), ends.flip(1), ends)
     path, time = [ends[:, 0], ends[:, 1]], history.events["t"][first]
