@@ -19,7 +19,7 @@ from contig.data.index_folder import HEAD, folder_of, is_index
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError, DataError, DiskError
+from contig.errors import ConfigError, DataError, DiskError, UnknownNodeError
 from contig.history import History, building, stored_evidence
 from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
@@ -400,3 +400,32 @@ def test_runs_train_on_an_index_as_on_files_and_survive_it(tmp_path: Path) -> No
     shutil.rmtree(folder)
     opened = contig.Run.open(tmp_path / "run1")
     assert np.array_equal(opened.score([7, 9], [11, 7]).score, runs[0].score([7, 9], [11, 7]).score)
+
+
+def test_runs_on_an_index_are_updated_as_on_files(tmp_path: Path) -> None:
+    files = write_files(tmp_path, (300, 200))
+    last = int(contig.read_events(files).t[-1])
+    more = [
+        pa.table(
+            {
+                "src": [9, 7],
+                "dst": [7, 9000 + i],
+                "t": [last + 2 * i, last + 2 * i + 1],
+                "features": [[0.5, i, 2.0], [1.0, 0.0, 0.5]],
+            }
+        )
+        for i in (1, 2)
+    ]
+    scores = []
+    for number, source in enumerate((files, build_index(files, tmp_path / "index"))):
+        folder = tmp_path / f"run{number}"
+        contig.fit(source, "jodie", out=folder, epochs=1, batch_size=50, dim=6, show=False)
+        if number:
+            with pytest.raises(UnknownNodeError, match="9001"):  # as a cold start it would need a copy
+                contig.Run.open(folder).score([7], [9001])
+        for events in more:
+            contig.Run.open(folder).observe(events)
+        opened = contig.Run.open(folder)
+        assert opened.stream.src.dtype == np.int64
+        scores.append(opened.score([7, 9, 9], [9002, 7, 9001]).score)
+    assert np.array_equal(*scores)

@@ -486,7 +486,7 @@ def read_only_image(rng: np.random.Generator, folder: Path, models: Sequence[str
         f"{call} datasets",
         "! touch /file",
         f"{train} --out run",
-        f"{call} evaluate run --task recommend",
+        f"{call} evaluate run --task recommend --no-heuristics",  # whose loops would be compiled, too
         f"{call} recommend run --node 3",
         f"! CONTIG_CACHE=/cache {train} --out another",
     )

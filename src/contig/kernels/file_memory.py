@@ -25,7 +25,7 @@ def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     The space is reserved first: a full disk is an error here, not a crash when a page is written. The file
     has no name any more when this returns: it is gone with the tensor, however the process ends.
     """
-    if not hasattr(os, "posix_fallocate"):
+    if not available():
         raise ConfigError("graph_in=disk: this system cannot reserve space for a file; use graph_in=device.")
     count = math.prod(shape)
     if not count:
@@ -40,6 +40,11 @@ def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         finally:
             os.close(number)
             Path(name).unlink()
+
+
+def available() -> bool:
+    """Return whether this system can reserve space for a file."""
+    return hasattr(os, "posix_fallocate")
 
 
 def _reserve(number: int, nbytes: int, folder: Path) -> None:

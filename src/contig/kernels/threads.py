@@ -24,15 +24,13 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 @cache
 def _single_threaded_pool(workers: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(
-        workers, thread_name_prefix="contig-torch", initializer=_use_one_thread, initargs=(workers,)
-    )
+    return ThreadPoolExecutor(workers, thread_name_prefix="contig-torch", initializer=_use_one_thread)
 
 
-def _use_one_thread(others: int) -> None:
-    """Let torch use one thread in operations of this thread, and ``others`` in those of new threads."""
+def _use_one_thread() -> None:
+    """Let torch use one thread in operations of this thread, and as many as before in new threads."""
     with _starting:
-        torch.get_num_threads()  # a thread takes over the number of all threads at its first use of torch
+        others = torch.get_num_threads()  # a thread takes over the number of all at its first use of torch
         torch.set_num_threads(1)  # also what threads that are started from now on get
         restore = Thread(target=torch.set_num_threads, args=(others,))
         restore.start()
@@ -77,17 +75,18 @@ def share_among_threads(work: Callable[[T], None], pieces: Iterable[T]) -> None:
     """Call ``work(piece)`` for every piece, on as many threads as torch has, each of which computes alone.
 
     Faster than threads within each operation where there are many small ones. The first exception is raised
-    here, once no piece is being worked on.
+    here, once no piece is being worked on. Where gradients are recorded, one piece follows the other: pieces
+    may write to one tensor.
     """
     threads = torch.get_num_threads()
-    if threads == 1:
+    if threads == 1 or torch.is_grad_enabled():
         for piece in pieces:
             work(piece)
         return
-    gradients, inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
+    inference = torch.is_inference_mode_enabled()
 
     def call(piece: T) -> None:
-        with torch.inference_mode(inference), torch.set_grad_enabled(gradients):  # each thread has its own
+        with torch.inference_mode(inference), torch.no_grad():  # each thread has its own modes
             work(piece)
 
     pending = [_single_threaded_pool(threads).submit(call, piece) for piece in pieces]

@@ -20,6 +20,7 @@ from contig.data.readers import PairTable
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
 from contig.errors import ConfigError, RunError, unknown
 from contig.history import History
+from contig.kernels import file_memory
 from contig.kernels.devices import pick_device
 from contig.models import Model, NodeState
 from contig.models.state import SavedRows
@@ -94,7 +95,8 @@ class SavedRun(TrainedModel):
         name = "serving.pt" if complete else "best.pt"
         with torch.random.fork_rng(devices=[]):  # initial weights are drawn and discarded
             model = build_model(config, stream, features=folder.manifest().features).to(on)
-        on_host, on_disk = config.train.graph_on_host(on), config.train.state_on_disk(on)
+        on_host = config.train.graph_on_host(on)
+        on_disk = config.train.state_on_disk(on) and file_memory.available()
         state = NodeState(model.blank(), stream.num_nodes, on, on_host=on_host, on_disk=on_disk)
         served, saved = folder.read_version(
             name,

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.events import EventStream
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.streaming.batches import StreamBatches
@@ -73,17 +72,6 @@ def grouped(pairs: Pairs, as_of: AsOf, batches: StreamBatches, last: Tensor, now
     if inside < len(pairs.t):
         groups.append(Group(inside, len(pairs.t), now))
     return groups
-
-
-def first_events(stream: EventStream) -> NDArray[np.int64]:
-    """Return the position of the first event of each node; that after the last one for a node without any."""
-    first = np.full(stream.num_nodes, len(stream))
-    backwards = np.arange(len(stream))[::-1]
-    for column in (stream.src, stream.dst):
-        own = np.full(stream.num_nodes, len(stream))
-        own[column[::-1]] = backwards  # the last assignment, of the first event, counts
-        first = np.minimum(first, own)
-    return first
 
 
 def _groups(counts: NDArray[np.int64], times: Tensor) -> Iterator[Group]:

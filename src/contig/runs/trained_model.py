@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.data import index_folder
 from contig.data.clock import TimeLike
 from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
@@ -39,7 +40,7 @@ from contig.runs.observed import GrowingStream
 from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
 from contig.runs.recommending import Recommender, best, known_candidates
 from contig.runs.repeated_events import Policy
-from contig.runs.scoring import Group, Pairs, first_events, grouped, score_pairs
+from contig.runs.scoring import Group, Pairs, grouped, score_pairs
 from contig.streaming.online import OnlineState
 from contig.streaming.sharing import ReadWriteLock
 from contig.tasks.recommend import AsOf
@@ -301,7 +302,7 @@ class TrainedModel:
 
         A node without events before a pair's time is scored by what the model knows of any new node, and the
         pair is marked as ``cold_start``. Nodes that no event has named are such nodes; with some of them a
-        call takes longer, since it indexes the events again.
+        call takes longer, since it indexes the events again; a run on an index refuses them.
         """
         with self.online.reading():
             return self._score(src, dst, t, as_of)
@@ -335,6 +336,8 @@ class TrainedModel:
             src = self.stream.ids.find_rows(pairs.src, "src", place)
             dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
         except UnknownNodeError:
+            if index_folder.folder_of(self.stream) is not None:  # it may not fit into memory
+                raise
             return self._with_nodes_of(pairs)._score_columns(pairs, place, as_of)
         t = score_times(pairs.t, self.stream.t, place)
         order = np.argsort(t, kind="stable")
@@ -342,9 +345,11 @@ class TrainedModel:
             *(torch.from_numpy(column[order]).to(self.history.device) for column in (src, dst, t))
         )
         found = score_pairs(self.model, self.history, ordered, self._groups(ordered, as_of), self.state_at)
-        score = np.empty(len(t))
+        score, cold = np.empty(len(t)), np.empty(len(t), dtype=np.bool_)
         score[order] = found.double().cpu().numpy()
-        return self._scores_of(src, dst, t, score)
+        events = [self.history.count_before(nodes, ordered.t) for nodes in (ordered.src, ordered.dst)]
+        cold[order] = (torch.minimum(*events) == 0).cpu().numpy()
+        return self._scores_of(src, dst, t, score, cold)
 
     def _with_nodes_of(self, pairs: EventColumns) -> Self:
         """Return a copy, for reading only, that also knows the nodes of pairs that no event has named."""
@@ -368,7 +373,12 @@ class TrainedModel:
         return grouped(pairs, as_of, self.online.batches, self.history.events["t"][-1], now)
 
     def _scores_of(
-        self, src: NDArray[np.int64], dst: NDArray[np.int64], t: Array, score: NDArray[np.float64]
+        self,
+        src: NDArray[np.int64],
+        dst: NDArray[np.int64],
+        t: Array,
+        score: NDArray[np.float64],
+        cold: NDArray[np.bool_],
     ) -> Scores:
         known = np.searchsorted(self.stream.t, t, side="left")
         probability = surprise = None
@@ -377,8 +387,6 @@ class TrainedModel:
             probability = np.exp2(-surprise)
         labels = self.stream.ids.labels
         last = self._last_events(known)
-        first = first_events(self.stream)
-        cold = np.maximum(first[src], first[dst]) >= known
         return Scores(labels[src], labels[dst], t, score, probability, surprise, known, last, cold)
 
     def trajectory(

@@ -37,7 +37,9 @@ def finished_seeds(groups: Iterable[Group]) -> dict[str, int]:
     """Count the finished seeds of each model or variant that learns; the fewest of its datasets count."""
     counts: dict[str, int] = {}
     for group in groups:
-        done = [job.recipe for job in group.jobs if job.done and model_class(job.recipe.model).learns]
+        evaluated = {one.job.folder for one in group.evaluations if one.done}
+        found = [job for job in group.jobs if job.done and (not group.evaluations or job.folder in evaluated)]
+        done = [job.recipe for job in found if model_class(job.recipe.model).learns]
         names = Counter(r.model if r.variant == PLAIN else f"{r.model}, {r.variant}" for r in done)
         counts |= {name: min(seeds, counts.get(name, seeds)) for name, seeds in names.items()}
     return counts

@@ -16,8 +16,10 @@ NO_CURVES = "The paper shows its curves only as an image; only numbers from its 
 def seeds_note(groups: Sequence[Group]) -> str:
     """Say what is averaged; what was run more often is named."""
     counts = finished_seeds(groups)
-    seeds = min(counts.values(), default=1)
+    seeds = min(counts.values(), default=0)
     more = [f"{name} ({count})" for name, count in counts.items() if count > seeds]
+    if not counts:
+        return "Mean ± standard deviation over seeds."
     mean = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else "One seed"
     return f"{mean}, more for {', '.join(more)}." if more else f"{mean}."
 
