@@ -117,11 +117,8 @@ def measure_host(bench: Bench) -> Iterator[Measurement]:
     if bench.device.type == "cpu":
         yield Measurement.missing("host", "on a CPU the graph is always in host memory")
         return
-    config = run_config("contig", bench.settings, graph_in="host")
-    on_host = TrainingSteps(Session(prepare(bench.stream, config, bench.device), config))
-    ours, theirs = bench.time_steps(on_host, TrainingSteps(bench.session("contig")))
     what = "training step, contig, graph in host memory"
-    yield Measurement.compare("host", what, ours, "ours, graph on the GPU", theirs)
+    yield _placed(bench, "host", what, "ours, graph on the GPU")
 
 
 def measure_disk(bench: Bench) -> Iterator[Measurement]:
@@ -129,11 +126,15 @@ def measure_disk(bench: Bench) -> Iterator[Measurement]:
     if bench.device.type != "cpu":
         yield Measurement.missing("disk", "node states are on disk only for a CPU")
         return
-    config = run_config("contig", bench.settings, graph_in="disk")
-    on_disk = TrainingSteps(Session(prepare(bench.stream, config, bench.device), config))
-    ours, theirs = bench.time_steps(on_disk, TrainingSteps(bench.session("contig")))
-    what = "training step, contig, node states on disk"
-    yield Measurement.compare("disk", what, ours, "ours, node states in memory", theirs)
+    yield _placed(bench, "disk", "training step, contig, node states on disk", "ours, node states in memory")
+
+
+def _placed(bench: Bench, place: str, what: str, usual: str) -> Measurement:
+    """Compare a step with the graph in another place (``graph_in``) with one that has it in the usual one."""
+    config = run_config("contig", bench.settings, graph_in=place)
+    there = TrainingSteps(Session(prepare(bench.stream, config, bench.device), config))
+    ours, theirs = bench.time_steps(there, TrainingSteps(bench.session("contig")))
+    return Measurement.compare(place, what, ours, usual, theirs)
 
 
 def measure_scoring(bench: Bench) -> Iterator[Measurement]:
