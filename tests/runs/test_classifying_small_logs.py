@@ -75,7 +75,7 @@ def test_labels_that_nothing_tells_get_equal_probabilities_and_a_warning(trained
         run = trained(log)
         (warning,) = Answer("classify", run.path, "--json").json["warnings"]
     assert "All 1,500 probabilities are nearly equal" in warning
-    assert "nothing that is known before an event tells its label" in warning
+    assert "nothing that is known before an event predicts its label" in warning
     assert "--features" in warning
     assert warning in " ".join(Answer("classify", run.path).err.split())
 

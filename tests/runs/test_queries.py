@@ -112,7 +112,7 @@ def test_a_trajectory_needs_a_sequence_of_times(times: Any, text_id_run: Run) ->
 
 
 def test_times_must_ascend(text_id_run: Run) -> None:
-    with pytest.raises(DataError, match=r"times\[2\]=2.0 is before the one in front of it; sort them"):
+    with pytest.raises(DataError, match=r"times\[2\]=2.0 is earlier than the one before it; sort them"):
         text_id_run.trajectory("n3", [1.0, 3.0, 2.0, 1.0])
 
 

@@ -32,7 +32,8 @@ def test_nearly_equal_probabilities_are_noticed_at_any_share(share: float) -> No
     labels = parts(40, 20, 20)
     hopeless = equal_probabilities(np.array(equal), 0.51, labels)
     assert (
-        "nothing that is known before an event tells its label (validation AUC 51.00; 40 of 500" in hopeless
+        "nothing that is known before an event predicts its label (validation AUC 51.00; 40 of 500"
+        in hopeless
     )
     assert "Rely on the order" in equal_probabilities(np.array(equal), 0.9, labels)
     assert equal_probabilities(np.array(different), 0.51, labels) is None

@@ -70,7 +70,9 @@ def ascending_times(
         raise DataError(f"times={times!r}: pass a sequence of at least one time, such as ['2024-05-01'].")
     if (falls := np.diff(numbers) < 0).any():
         row = int(np.argmax(falls)) + 1
-        raise DataError(f"times[{row}]={np.asarray(times)[row]} is before the one in front of it; sort them.")
+        raise DataError(
+            f"times[{row}]={np.asarray(times)[row]} is earlier than the one before it; sort them."
+        )
     check_unit(numbers, TimeSpan.of(stream_times), lambda row: f"times[{row}]")
     return numbers
 

@@ -34,7 +34,7 @@ def equal_probabilities(
         )
     train = labels.train
     return (
-        f"{found}: nothing that is known before an event tells its label ({auc}; {train.positives:,} of "
+        f"{found}: nothing that is known before an event predicts its label ({auc}; {train.positives:,} of "
         f"{train.events:,} training events have label 1). {CURE}"
     )
 
