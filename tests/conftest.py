@@ -28,6 +28,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip("needs a CUDA device")
 
 
+@pytest.fixture(autouse=True)
+def exact_products(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Start every test of a GPU with float32 products: opening a GPU turns on TF32 for the whole process."""
+    if request.node.get_closest_marker("gpu") is None:
+        yield
+        return
+    import torch
+
+    matmul = torch.backends.cuda.matmul
+    matmul.allow_tf32 = False
+    yield
+    matmul.allow_tf32 = False
+
+
 @pytest.fixture(scope="session", autouse=True)
 def installed_plugins() -> Iterator[None]:
     """Search the installed packages for plugins once: each search takes as long as many a test."""

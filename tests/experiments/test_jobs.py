@@ -87,9 +87,20 @@ def test_a_job_trains_its_recipe(visits: Path, fitted: list[tuple[Any, ...]], tm
 def test_an_interrupted_run_is_resumed(fitted: list[tuple[Any, ...]], tmp_path: Path) -> None:
     [job] = plan(TWO[:1], 1, tmp_path)
     finish(job)
-    (job.folder / "metrics.json").unlink()
+    (job.folder / "metrics.json").rename(job.folder / "checkpoint.pt")
     job.run("cpu")
     assert fitted == [(job.folder, {"device": "cpu"})]
+
+
+def test_a_run_without_a_checkpoint_starts_anew(
+    visits: Path, fitted: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    [job] = plan([Recipe(str(visits), "tgn", reading=COLUMNS)], 1, tmp_path)
+    finish(job)
+    (job.folder / "metrics.json").unlink()  # what is left has no events, either
+    job.run("cpu")
+    [(events, model, named)] = fitted
+    assert (len(events), model, named["out"]) == (3, "tgn", job.folder)
 
 
 def test_events_that_change_after_planning_are_rejected(
@@ -223,8 +234,8 @@ def test_a_job_gives_the_same_numbers_as_a_training_alone(
         alone = fit(
             path, out=tmp_path / "alone", model="contig", device="cpu", show=False, bipartite=True, **settings
         )
+        opened = Run.open(tmp_path / "alone", "cpu")
+        expected = [opened.evaluate(one.task, show=False, **one.options) for one in evaluations]
     assert identical_runs(job.folder, tmp_path / "alone")
-    opened = Run.open(tmp_path / "alone", "cpu")
-    for one in evaluations:
-        assert read_evaluation(one.file) == opened.evaluate(one.task, show=False, **one.options)
+    assert [read_evaluation(one.file) for one in evaluations] == expected
     assert alone.metrics.facts.hardware == Run.open(job.folder, "cpu").metrics.facts.hardware

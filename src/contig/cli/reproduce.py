@@ -85,6 +85,15 @@ Configs = Annotated[
         help="Recipes: DATASET-MODEL.json, or DATASET.json for contig.",
     ),
 ]
+Archive = Annotated[
+    Path | None,
+    typer.Option(
+        "--archive",
+        metavar="FILE.tar.xz",
+        show_default=False,
+        help="Also write the results of all finished runs to one file, without weights.",
+    ),
+]
 AnyNumerics = Annotated[
     bool, typer.Option("--any-numerics", help="Also use runs made with another version of the numerics.")
 ]
@@ -99,6 +108,7 @@ AnyNumerics = Annotated[
         ("contig reproduce all --device cuda:0,cuda:1", "on two GPUs"),
         ("contig reproduce all --part 2/3", "on host 2 of 3"),
         ("contig reproduce all --only-done", "results so far"),
+        ("contig reproduce all --only-done --archive results.tar.xz", "keep them in one file"),
     ),
 )
 def reproduce(
@@ -116,6 +126,7 @@ def reproduce(
     part: PartOption = None,
     any_numerics: AnyNumerics = False,
     only_done: OnlyDone = False,
+    archive: Archive = None,
     wait: Wait = False,
     json: Json = False,
 ) -> None:
@@ -130,6 +141,7 @@ def reproduce(
     """
     from contig.experiments.lineups import choose_models
     from contig.experiments.recipe_files import packaged_folder
+    from contig.reproduction.archive import check_archive
     from contig.reproduction.datasets import available_datasets, parse_names
     from contig.reproduction.items import choose_items
     from contig.reproduction.paper import published_models
@@ -138,6 +150,8 @@ def reproduce(
     sweep = Sweep.of(device, at_once, part, only_done)
     if configs is not None and not configs.is_dir():
         raise ConfigError(f"--configs {configs} is not a folder; omit it to use the recipes of the package.")
+    if archive is not None:
+        check_archive(archive)
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     chosen = {
@@ -157,7 +171,7 @@ def reproduce(
     failed = _run(plan, sweep)
     sweep.end_part(failed)
     failures = failure_lines(failed)
-    sheets = _write(plan, names, failures)
+    sheets = _write(plan, names, failures, archive)
     if json:
         console.print_json([record for sheet in sheets for record in sheet.records()])
     else:
@@ -203,14 +217,18 @@ def _run(plan: Plan, sweep: Sweep) -> list[Failure[Any]]:
         raise
 
 
-def _write(plan: Plan, names: Sequence[str], failures: Sequence[str]) -> list[Sheet]:
+def _write(plan: Plan, names: Sequence[str], failures: Sequence[str], archive: Path | None) -> list[Sheet]:
     """Write all results, those of earlier calls included, and return the sheets of this call."""
+    from contig.reproduction.archive import write_archive
     from contig.reproduction.earlier import with_earlier
     from contig.reproduction.output import write_results
 
     shown, left_out = with_earlier(plan, names)
     for line in left_out:
         console.notice(line)
+    if archive is not None:
+        runs = counted(write_archive(shown, archive), "run")
+        console.notice(f"wrote {archive} ({runs} with all evaluations)")
     requested = {"claims", *plan.groups}
     return [sheet for sheet in write_results(shown, failures) if sheet.name in requested]
 

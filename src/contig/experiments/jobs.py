@@ -58,9 +58,9 @@ class Job:
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def run(self, device: str) -> None:
-        """Train, or resume a training that was interrupted."""
+        """Train, or resume a training that was interrupted; one without a checkpoint starts anew."""
         recipe = self.recipe
-        if (self.folder / "config.json").exists():
+        if RunFolder(self.folder).has_results:
             resume(self.folder, device=device)
         else:
             events = _events(recipe.data, recipe.reading, recipe.fingerprint)

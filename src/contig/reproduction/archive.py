@@ -1,0 +1,53 @@
+"""The results of a study in one small file, without weights and events: to keep, to share, to continue from.
+
+Unpacked into a study's folder, its runs count as finished there.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from contig.errors import ConfigError
+from contig.files import check_file_path, replacing
+from contig.reproduction.earlier import FILE
+from contig.reproduction.plan import Plan
+
+ENDING = ".tar.xz"
+RESULTS = ("config.json", "metrics.json", "checksums.json", "evaluations/*.json")  # of a run
+
+
+def check_archive(path: Path) -> None:
+    """Raise ``ConfigError`` if an archive cannot be written to this path."""
+    if not path.name.endswith(ENDING):
+        raise ConfigError(f"--archive {path}: the name of an archive ends in {ENDING}.")
+    check_file_path(path)
+
+
+def write_archive(plan: Plan, path: Path) -> int:
+    """Write the results of the runs that are trained and fully evaluated; return their number.
+
+    A run with an evaluation missing is left out: it could not be evaluated later, without its weights.
+    """
+    whole = [job.folder for job in plan.jobs if all(work.done for work in plan.chain(job))]
+    with replacing(path) as part, tarfile.open(part, "w:xz", preset=9) as archive:
+        for file in _files(plan.study.out, whole):
+            archive.add(file, str(file.relative_to(plan.study.out)), filter=_anonymous)
+    return len(whole)
+
+
+def _files(out: Path, folders: list[Path]) -> Iterator[Path]:
+    if (out / FILE).exists():
+        yield out / FILE
+    for folder in sorted(folders):
+        for pattern in RESULTS:
+            yield from sorted(folder.glob(pattern))
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Leave out who wrote a file and when: equal results make equal archives."""
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    member.mode = 0o644
+    return member
