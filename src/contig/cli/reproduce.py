@@ -108,7 +108,7 @@ AnyNumerics = Annotated[
         ("contig reproduce all --device cuda:0,cuda:1", "on two GPUs"),
         ("contig reproduce all --part 2/3", "on host 2 of 3"),
         ("contig reproduce all --only-done", "results so far"),
-        ("contig reproduce all --only-done --archive results.tar.xz", "keep them in one file"),
+        ("contig reproduce all --only-done --archive r.tar.xz", "keep in one file"),
     ),
 )
 def reproduce(
