@@ -113,7 +113,8 @@ def test_recommend_refuses(run: Path) -> None:
         ),
         (
             ["--node", "n1", "--candidates", "n99"],
-            "its ids look like 'n10', 'n11', 'n12'. Did you mean 'n9'?",
+            "candidates (--candidates): Node 'n99' is not in this stream on the dst side; its ids look like "
+            "'n10', 'n11', 'n12'. Did you mean 'n9'?",
         ),
         (["--node", "n1", "--side", "left"], "Unknown side 'left'"),
         (["--nodes", "n1", "--out", "x.json"], "Unknown file format"),
@@ -137,6 +138,10 @@ def test_a_note_says_how_personal_the_lists_are(run: Path, here: Path) -> None:
         for node in ("n3", "n8")
     )
     assert f"two lists have on average {len(first & second):.2f} of their 2 nodes in common" in answer.err
+    long = Answer("recommend", run, "--nodes", "n3,n8", "-k", 99, "--out", "lists.parquet")
+    length = len(pq.read_table("lists.parquet")) // 2
+    assert length < 99
+    assert f"of their {length} nodes in common" in long.err
 
 
 def test_ids_come_from_columns_of_tables(run: Path, here: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -38,6 +39,63 @@ def test_times_in_another_unit_are_refused(command: tuple[str, ...], run: Path, 
     refusal = Answer(command[0], run, *command[1:], "new.csv", *COLUMNS).refusal
     assert f"new.csv, line 3: t={START}000 looks like milliseconds since 1970, but the times of" in refusal
     assert "Divide by 1,000." in refusal
+
+
+@pytest.fixture
+def orders(here: Path) -> Path:
+    """A run on orders with dates, whose users and products have ids of their own."""
+    start = datetime(2024, 5, 1, tzinfo=UTC)
+    rows = [f"u{i % 7},p{i % 5},{start + timedelta(hours=i):%Y-%m-%d %H:%M}" for i in range(200)]
+    (here / "orders.csv").write_text("\n".join(["who,page,when", *rows]))
+    assert Answer("train", "orders.csv", *COLUMNS, "--model", "recency", "--out", "orders").code == 0
+    return here / "orders"
+
+
+@pytest.mark.parametrize("command", [("update",), ("evaluate", "--data"), ("score", "--out", "scores.csv")])
+def test_exchanged_columns_are_refused(command: tuple[str, ...], orders: Path, here: Path) -> None:
+    (here / "new.csv").write_text("who,page,when\nzoe,p1,2024-06-01\np2,u3,2024-06-02\np4,u5,2024-06-02\n")
+    refusal = Answer(command[0], orders, *command[1:], "new.csv").refusal
+    assert "new.csv, line 3: node 'p2' is a destination in this stream, but a source here" in refusal
+    assert "(2 of 3 rows like this). Are the columns exchanged?" in refusal
+
+
+def test_an_id_of_the_other_side_may_be_a_new_node(orders: Path, here: Path) -> None:
+    (here / "new.csv").write_text("who,page,when\np1,p2,2024-06-01\n")
+    answer = Answer("update", orders, "new.csv")
+    assert answer.code == 0
+    assert "line 2: node 'p1' is a destination in this stream, but a source here. Are the" in answer.err
+    assert "1 new node" in answer.err
+
+
+def test_times_far_ahead_are_noticed_before_they_make_all_others_late(orders: Path, here: Path) -> None:
+    (here / "new.csv").write_text("who,page,when\nu3,p4,2024-06-01\nu3,p4,2904-06-01\n")
+    refusal = Answer("update", orders, "new.csv").refusal
+    assert "line 3: t=2904-06-01T00:00:00Z is 880 years after the last event that the run knows" in refusal
+    assert "in the future: correct the time" in refusal
+    (here / "new.csv").write_text("who,page,when\nu3,p4,2025-05-01\n")
+    answer = Answer("update", orders, "new.csv")
+    assert answer.code == 0
+    assert "line 2: t=2025-05-01T00:00:00Z is 357 days after" in answer.err
+    assert "Is the time right?" in answer.err
+
+
+def test_a_run_on_dates_writes_dates_whatever_late_events_it_takes(orders: Path, here: Path) -> None:
+    (here / "old.csv").write_text("who,page,when\nu3,p4,1975-06-01\n")
+    assert Answer("update", orders, "old.csv", "--late", "accept").code == 0
+    assert Answer("recommend", orders, "--nodes", "u3", "--out", "lists.csv").code == 0
+    assert "2024-05-" in (here / "lists.csv").read_text()
+    (here / "hours.csv").write_text(f"who,page,when\nu3,p4,{START // 3600 + 500}\n")
+    refusal = Answer("update", orders, "hours.csv", "--late", "accept").refusal
+    assert "looks like hours since 1970" in refusal
+
+
+def test_a_run_in_training_says_only_that(run: Path, here: Path) -> None:
+    shutil.copytree(run, here / "copy")
+    (here / "copy" / "serving.pt").unlink()
+    (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\n")
+    answer = Answer("update", "copy", "new.csv", *COLUMNS)
+    assert "copy is still in training; it can observe new events when" in answer.refusal
+    assert "best epoch" not in answer.err
 
 
 def test_a_repeated_file_is_accepted_on_request(run: Path, here: Path) -> None:

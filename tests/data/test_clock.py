@@ -100,18 +100,21 @@ def test_a_date_in_every_type_and_unit(given: Any, unit: str) -> None:
     per = TICKS[unit]
     t = np.array([(MAY - 9) * per, (MAY + 9) * per])
     expected = (MAY + 6 * 3600 + 30 * 60) * per + per / 4 if per == 1 else (MAY + 23_400) * per + per // 4
-    assert parse_time(given, t, "at") == expected
+    assert parse_time(given, TimeSpan.of(t), "at") == expected
 
 
 @pytest.mark.parametrize("given", ["2024-05-01", date(2024, 5, 1), np.datetime64("2024-05-01")], ids=repr)
 def test_a_day_means_its_beginning(given: Any) -> None:
-    found = parse_time(given, np.array([MAY - 5.5, MAY]), "at")
+    found = parse_time(given, TimeSpan.of(np.array([MAY - 5.5, MAY])), "at")
     assert (found, type(found)) == (MAY, int)
 
 
 def test_a_nanosecond_is_not_lost() -> None:
     t = np.array([MAY * 10**9, MAY * 10**9 + 5])
-    assert parse_time(np.datetime64("2024-05-01T00:00:00.123456789"), t, "at") == MAY * 10**9 + 123_456_789
+    assert (
+        parse_time(np.datetime64("2024-05-01T00:00:00.123456789"), TimeSpan.of(t), "at")
+        == MAY * 10**9 + 123_456_789
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,7 +122,7 @@ def test_a_nanosecond_is_not_lost() -> None:
     [(7, 7), (2.5, 2.5), ("7", 7), ("2.5", 2.5), ("-3", -3), (np.int64(2**60 + 1), 2**60 + 1)],
 )
 def test_numbers_are_returned_unchanged(given: Any, expected: float) -> None:
-    found = parse_time(given, np.array([1, 9]), "at")
+    found = parse_time(given, TimeSpan.of(np.array([1, 9])), "at")
     assert (found, type(found)) == (expected, type(expected))
 
 
@@ -130,14 +133,14 @@ def test_numbers_are_returned_unchanged(given: Any, expected: float) -> None:
 )
 def test_values_that_are_not_times_are_rejected(given: Any) -> None:
     with pytest.raises(DataError, match=r"^--at x: not a time; use a number as in the events, or a date"):
-        parse_time(given, np.array([1, 9]), "--at x")
+        parse_time(given, TimeSpan.of(np.array([1, 9])), "--at x")
 
 
 def test_a_date_is_rejected_if_the_times_are_not_dates() -> None:
     """Seconds from 1970 on are dates once more, though the clock is not sure of them."""
     with pytest.raises(DataError, match=r"run from 5 to 2,000 and do not look like dates; use a number"):
-        parse_time("2024-05-01", np.array([5, 2000]), "--at x")
-    assert parse_time("1970-01-01T00:10", np.array([5, 2000]), "--at x") == 600
+        parse_time("2024-05-01", TimeSpan.of(np.array([5, 2000])), "--at x")
+    assert parse_time("1970-01-01T00:10", TimeSpan.of(np.array([5, 2000])), "--at x") == 600
 
 
 def test_iso_dates_of_unix_times() -> None:
@@ -151,14 +154,14 @@ def test_iso_dates_of_unix_times() -> None:
 
 def test_dates_are_also_read_in_the_format_of_the_events() -> None:
     t, format = np.array([MAY - 60, MAY]), "%d.%m.%Y %H:%M"
-    assert parse_time("01.05.2024 00:01", t, "at", format) == MAY + 60
-    assert parse_time("2024-05-01T00:02", t, "at", format) == MAY + 120
-    assert parse_time(str(MAY), t, "at", format) == MAY
-    assert parse_time("20240501", t, "at", "%Y%m%d") == MAY
+    assert parse_time("01.05.2024 00:01", TimeSpan.of(t), "at", format) == MAY + 60
+    assert parse_time("2024-05-01T00:02", TimeSpan.of(t), "at", format) == MAY + 120
+    assert parse_time(str(MAY), TimeSpan.of(t), "at", format) == MAY
+    assert parse_time("20240501", TimeSpan.of(t), "at", "%Y%m%d") == MAY
     with pytest.raises(
         DataError, match=r"such as 2024-05-01T12:00 or, as in the events, 01\.05\.2024 12:00 "
     ):
-        parse_time("noon", t, "--at noon", format)
+        parse_time("noon", TimeSpan.of(t), "--at noon", format)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +177,9 @@ def test_dates_are_also_read_in_the_format_of_the_events() -> None:
         ([float(MAY - 60), float(MAY)], [MAY + 0.5, MAY * 1e6], "microseconds .* Divide by 1,000,000."),
         ([0, 2_678_373], [2_678_373, 2_678_400_000], "0 to 2,678,373. .* Divided by 1,000 it would fit"),
         ([0, 2_678_373], [2_678_373, 3_000_000 * 10**6], "Divided by 1,000,000 it would fit"),
+        ([MAY - 9000, MAY], [MAY + 5, MAY // 60], "minutes since 1970, .* seconds. Multiply by 60."),
+        ([MAY - 9000, MAY], [MAY + 5, MAY // 3600 - 900], "hours since 1970, .* Multiply by 3,600."),
+        ([MAY * 1000 - 1, MAY * 1000], [MAY * 1000, MAY // 86_400], "days .* Multiply by 86,400,000."),
         ([0, 100_000], [100_001, MAY], "seconds since 1970, .* 0 to 100,000, are not dates"),
     ],
 )
@@ -184,9 +190,19 @@ def test_a_time_in_another_unit_is_found(known: list[float], new: list[float], p
     assert re.search(problem, found.problem)
 
 
+def test_dates_are_seconds_in_any_year() -> None:
+    span = TimeSpan.of(np.array([-3600, MAY]), dates=True)
+    assert (span.unix, span.written(-3600)) == ("seconds", "1969-12-31T23:00:00Z (-3600)")
+    assert TimeSpan.of(np.array([-3600, MAY])).written(-3600) == "-3600"
+    wrong = find_wrong_unit(np.array([MAY // 3600]), TimeSpan.of(np.array([MAY - 60, MAY]), dates=True))
+    assert wrong is not None
+    assert "of the run are dates. Multiply by 3,600 to get seconds, or write dates." in wrong.problem
+
+
 @pytest.mark.parametrize(
     ("known", "new"),
     [
+        ([MAY - 60, MAY], [MAY - 45 * 31_557_600]),  # late events of the seventies
         ([MAY - 60, MAY], [MAY + 1, MAY + 20 * 31_557_600, MAY - 20 * 31_557_600]),  # twenty years of silence
         ([MAY * 1000, MAY * 1000], [MAY * 1000 + 10**12]),
         ([5 * 10**8 + 1, 9 * 10**10], [6 * 10**11]),  # counters that look like dates go on

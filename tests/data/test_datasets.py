@@ -209,7 +209,9 @@ def test_features_of_another_file_are_rejected(tmp_path: Path, no_data_dir: None
 def test_unknown_names_get_a_suggestion() -> None:
     with pytest.raises(ConfigError, match=r"Did you mean 'wikipedia'\?.*read_events"):
         load_dataset("wikipeda")
-    with pytest.raises(ConfigError, match=r"Did you mean 'wikipedia'\?.*To read a file, give its path"):
+    with pytest.raises(
+        ConfigError, match=r"Did you mean 'wikipedia'\?.*There is no file or folder of this name"
+    ):
         open_stream("wikipeda")
     with pytest.raises(ConfigError, match=r"Unknown dataset 'wikipedia:3'"):
         open_stream("wikipedia:3")

@@ -50,7 +50,7 @@ def test_a_stream_computed_by_hand() -> None:
         "destinations": 4,
         "both": 4,
         "bipartite": False,
-        "time": {"first": 0, "last": 95, "span": 95, "type": "int64", "unix": None},
+        "time": {"first": 0, "last": 95, "span": 95, "type": "int64", "unix": None, "dates": False},
         "ties": {"events": 2, "distinct_times": 9, "largest_group": 2},
         "repeats": {"pairs": 7, "ratio": 0.3},
         "split": {

@@ -19,7 +19,7 @@ from contig.data.index_folder import HEAD, folder_of, is_index
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError, DataError, DiskError, UnknownNodeError
+from contig.errors import ConfigError, DataError, DiskError
 from contig.history import History, building, stored_evidence
 from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
@@ -356,6 +356,26 @@ def test_bad_values_are_named(tmp_path: Path, name: str) -> None:
     assert not is_index(tmp_path / "index")
 
 
+def test_runs_on_an_index_know_the_columns_that_were_named_for_it(tmp_path: Path) -> None:
+    rows = {"who": ["a", "b", "c"] * 20, "what": ["x", "y"] * 30, "when": list(range(60))}
+    pq.write_table(pa.table({"sku": ["other"] * 60, **rows}), tmp_path / "log.parquet")
+    named = ReadOptions(src="who", dst="what", t="when")
+    folder = build_index(tmp_path / "log.parquet", tmp_path / "index", reading=named)
+    run = contig.fit(folder, "popularity", out=tmp_path / "run", show=False)
+    later = pa.table({"sku": ["z"], "what": ["x"], "who": ["a"], "when": [99]})
+    assert contig.Run.open(run.path).observe(later) == 1
+
+
+def test_rejected_files_leave_nothing_behind(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    with pytest.raises(DataError, match="no column 'nobody'"):
+        build_index(tmp_path / "files", tmp_path / "index", reading=ReadOptions(src="nobody"))
+    assert not (tmp_path / "index" / "building").exists()
+    (tmp_path / "log.csv").write_text("src,dst,t\n1,2,3\n")
+    with pytest.raises(DataError, match=r"log.csv is not a Parquet file, and an index is made of these"):
+        build_index(tmp_path / "log.csv", tmp_path / "index")
+
+
 def test_damage_and_wrong_options_are_refused(tmp_path: Path) -> None:
     folder = build_index(write_files(tmp_path), tmp_path / "index")
     with pytest.raises(ConfigError, match="whose columns are fixed: 'src'"):
@@ -420,12 +440,13 @@ def test_runs_on_an_index_are_updated_as_on_files(tmp_path: Path) -> None:
     for number, source in enumerate((files, build_index(files, tmp_path / "index"))):
         folder = tmp_path / f"run{number}"
         contig.fit(source, "jodie", out=folder, epochs=1, batch_size=50, dim=6, show=False)
-        if number:
-            with pytest.raises(UnknownNodeError, match="9001"):  # as a cold start it would need a copy
-                contig.Run.open(folder).score([7], [9001])
+        unknown = contig.Run.open(folder).score([7, 8888], [9001, 7])
+        assert unknown.cold_start.all()
+        scores.append(unknown.score)
         for events in more:
             contig.Run.open(folder).observe(events)
         opened = contig.Run.open(folder)
         assert opened.stream.src.dtype == np.int64
         scores.append(opened.score([7, 9, 9], [9002, 7, 9001]).score)
-    assert np.array_equal(*scores)
+    assert np.array_equal(scores[0], scores[2])
+    assert np.array_equal(scores[1], scores[3])

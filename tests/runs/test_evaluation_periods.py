@@ -144,13 +144,13 @@ def test_known_events_are_skipped_on_request(earlier: Run, stream: EventStream) 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda stream: stream[:9], "and all 8 others. To skip known events"),
+        (lambda stream: stream[:9], "and the other 8. To skip known events"),
         (lambda stream: stream[:0], "there are no events"),
         (lambda stream: stream[END - 9 : END], "Only events after those of the run can be evaluated"),
         (lambda stream: EventStream.from_arrays(stream.src, stream.dst, stream.t + 9999), "features"),
         (lambda stream: EventStream.from_arrays(["a"], ["b"], [9999]), "whole numbers"),
         (lambda stream: "no-such-file.csv", "no-such-file.csv"),
-        (lambda stream: 7, "Cannot read events from a int"),
+        (lambda stream: 7, "Cannot read events from an object of type int"),
     ],
     ids=["early", "empty", "known", "features", "ids", "file", "type"],
 )

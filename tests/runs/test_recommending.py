@@ -12,7 +12,7 @@ import torch
 from support.trained import TINY, text_id_stream
 
 from contig.data.events import EventStream
-from contig.errors import ConfigError
+from contig.errors import ConfigError, DataError
 from contig.models import NodeState
 from contig.runs.answers import Recommendation, RecommendationList, mean_overlap
 from contig.runs.recommending import best
@@ -129,6 +129,23 @@ def test_a_node_without_events_is_marked_as_a_cold_start(tmp_path: Path) -> None
     assert "cold" not in repr(run.recommend(0, at=20))
     assert run.recommend(0, at=0).last_event is None
     assert repr(run.recommend(0, at=0)) == "RecommendationList(0 at 0, cold start: nothing)"
+
+
+def test_many_lists_become_a_frame(run: Run) -> None:
+    pytest.importorskip("pandas")
+    found = run.recommend([3, 1], k=4)
+    frame = found.to_frame()
+    assert frame["node"].tolist() == [3] * 4 + [1] * 4
+    assert frame["recommended"].tolist() == [one.node for of in found for one in of]
+
+
+def test_candidates_are_a_list_of_known_ids(run: Run) -> None:
+    with pytest.raises(ConfigError, match=r"candidates='ab': pass a list of ids, such as \['ab'\]"):
+        run.recommend(3, candidates="ab")
+    with pytest.raises(ConfigError, match=r"candidates=5: pass a list"):
+        run.recommend(3, candidates=5)  # type: ignore[call-overload]
+    with pytest.raises(DataError, match=r"candidates \(--candidates\): Node 987654 is not in this stream"):
+        run.recommend(3, candidates=[987654])
 
 
 def test_a_list_becomes_a_frame(run: Run) -> None:

@@ -138,7 +138,7 @@ def test_ids_may_be_text_and_times_dates(tmp_path: Path) -> None:
     ("pairs", "message"),
     [
         (([1, 23], [23, 24], [50, 60]), r"row 1 \(counted from 0\): Node 23 is a destination"),
-        (([99, 1], [23, 2], [50, 60]), "Node 2 is a source in this stream; expected a destination"),
+        (([99, 1], [23, 2], [50, 60]), "row 1 .*: node 2 is a source in this stream, but a destination here"),
         ((["x", "1"], [23, 24], [50, 60]), "ids of this run are whole numbers such as .*'x'"),
         (([1, 2], [23, 24], [50, -9]), "row 1 .*: t=-9 is before the first event"),
         (([1, 2], [23, 24], [50.0, float("nan")]), "row 1 .*: t=nan is not a finite time"),

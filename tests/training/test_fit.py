@@ -125,7 +125,7 @@ def test_columns_of_tables_and_files(tmp_path: Path) -> None:
     assert wide.stream.edge_width == 1
     with pytest.raises(ConfigError, match=r"src=\.\.\. is an option for reading files and tables"):
         fit(stream, "edgebank", out=tmp_path / "no", src="who")
-    with pytest.raises(DataError, match="Cannot read events from a list"):
+    with pytest.raises(DataError, match="Cannot read events from an object of type list"):
         fit([1, 2], "edgebank", out=tmp_path / "no")
     assert not (tmp_path / "no").exists()
 

@@ -22,8 +22,11 @@ from support.trained import fast_training, tiny_stream
 
 from contig.errors import ConfigError, RunError
 from contig.ranks import Ranks, ranks
+from contig.runs.config import RunConfig
 from contig.runs.run import Run
-from contig.training.fit import fit
+from contig.training.fit import _check_agreement, fit
+from contig.training.preparation import prepare
+from contig.training.session import Session
 
 MODELS = ("contig", "contig-pair", "tgn", "jodie", "ctdne")  # the last draws random walks
 STATEFUL = ("contig", "contig-pair", "tgn", "jodie")
@@ -258,6 +261,25 @@ def test_ranks_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> Non
         ConfigError, match="do not agree on the events: rank 0 has 'ours', rank 1 has 'others'"
     ):
         Ranks(0, 2).check_agreement({"events": "ours", "options": 1})
+
+
+def test_ranks_with_other_layouts_of_the_state_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gathered(everyone: list[Any], own: Any) -> None:
+        everyone[:] = [own, {**own, "layout of the node state (--state)": "sharded"}]
+
+    monkeypatch.setattr("torch.distributed.all_gather_object", gathered)
+    monkeypatch.setattr("contig.training.fit.ranks", lambda: Ranks(0, 2))
+    config = RunConfig.of("popularity")
+    session = Session(prepare(tiny_stream(), config, torch.device("cpu")), config)
+    with pytest.raises(ConfigError, match=r"\(--state\): rank 0 has 'replicated', rank 1 has 'sharded'"):
+        _check_agreement(session)
+
+
+def test_one_process_notes_that_it_holds_the_whole_state(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fit(tiny_stream(), "popularity", out=tmp_path / "run", state="sharded", show=False)
+    assert "among several processes, and there is one" in caplog.text
 
 
 def test_ranks_that_disagree_say_which_options_differ(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,6 @@ from torch import Tensor
 from contig.benchmarks.bench import Bench, run_config
 from contig.benchmarks.measurement import Measurement
 from contig.benchmarks.random_reads import random_read
-from contig.data.clock import TimeSpan
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds
 from contig.history import History
@@ -109,10 +108,8 @@ def served(model: Model, stream: EventStream, batch_size: int, *, observed: bool
         else:
             graph.complete = graph.batches.complete
             graph.state.position = graph.batches.end(graph.complete)
-        traits = StreamTraits(stream.ids.labels.dtype.kind == "i", TimeSpan.of(stream.t), 0)
-        found = Restored(
-            graph, NodeIndex(stream.ids), len(stream), stream.num_nodes, traits, stream.t[[0, -1]], None, 0
-        )
+        traits = StreamTraits(stream.ids.labels.dtype.kind == "i", stream.time_span, 0)
+        found = Restored(graph, NodeIndex(stream.ids), len(stream), stream.num_nodes, traits, None, 0)
         engine = Engine(Path(name), Settings(), held.pop_all(), log, found)
         try:
             yield engine

@@ -70,7 +70,7 @@ def classify(
     event. Boosted trees on simple columns, without the graph, are shown for comparison.
     """
     outputs.check_file("--out", out, *outputs.TABLES)
-    policy, opened = parse_known_policy(repeated), open_run(run, device)
+    policy, opened = parse_known_policy(repeated), open_run(run, device, "it can classify events")
     found = opened.classify(file, reading, repeated=policy, label_delay=label_delay, refit=refit)
     if json:
         console.print_json({"run": str(run), **_summary(found)})

@@ -27,9 +27,14 @@ Heuristics = Annotated[
 ]
 
 
-def open_run(run: Path, device: str) -> Run:
-    """Open a run, with a spinner while it is read."""
+def open_run(run: Path, device: str, finished_for: str = "") -> Run:
+    """Open a run, with a spinner while it is read; ``finished_for`` is what only a finished run can do."""
+    from contig.runs.folder import RunFolder
     from contig.runs.run import Run
 
+    if finished_for:
+        folder = RunFolder(run)
+        folder.config()  # refuses what is not a run
+        folder.require_finished(finished_for)
     with console.status(f"opening {run}"):
         return Run.open(run, device)

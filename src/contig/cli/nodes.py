@@ -100,10 +100,10 @@ def parse_time(option: str, given: str | None, stream: EventStream) -> float | N
 
     if given is None:
         return None
-    time = clock.parse_time(given, stream.t, f"{option} {given}", stream.date_format)
+    time = clock.parse_time(given, stream.time_span, f"{option} {given}", stream.date_format)
     if not abs(time) < clock.LATEST:
         raise ConfigError(f"{option} {given}: times are finite and below {clock.LATEST:,}.")
-    span = clock.TimeSpan.of(stream.t)
+    span = stream.time_span
     if span.unix is not None and span.iso(time) is None:
         raise ConfigError(
             f"{option} {given}: is the unit right? The events are in {span.unix}; this is not a date in them."
@@ -113,9 +113,8 @@ def parse_time(option: str, given: str | None, stream: EventStream) -> float | N
 
 def times_json(stream: EventStream, **times: float | None) -> dict[str, float | str | None]:
     """Return times for JSON: as in the events and, if they are Unix times, also as ISO dates."""
-    from contig.data.clock import TimeSpan
 
-    span = TimeSpan.of(stream.t)
+    span = stream.time_span
     dates = {f"{name}_date": span.iso(t) for name, t in times.items() if t is not None}
     return {**times, **{name: date for name, date in dates.items() if date is not None}}
 
@@ -135,6 +134,5 @@ def note_time(stream: EventStream, at: float, last_event: float | None) -> None:
 
 def written_time(stream: EventStream, t: float) -> str:
     """Return a time as a date, or as a number if the times of the stream are not dates."""
-    from contig.data.clock import TimeSpan
 
-    return TimeSpan.of(stream.t).written(t)
+    return stream.time_span.written(t)

@@ -97,7 +97,7 @@ def recommend(
         lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
     _note_cold_starts(lists, at, opened.stream.ids, on)
     if out is not None:
-        _write(opened, lists, k, out)
+        _write(opened, lists, out)
     elif json:
         _print_json(lists[0], opened.stream)
     elif lists[0]:
@@ -140,14 +140,16 @@ def _suggestion(cold: list[int | str], ids: NodeIds, side: Side) -> str:
     return next((ids.suggestion(node, side) for node in cold if not ids.has(node)), "")
 
 
-def _write(run: Run, lists: list[RecommendationList], k: int, path: Path) -> None:
+def _write(run: Run, lists: list[RecommendationList], path: Path) -> None:
     from contig.runs.answers import list_table, mean_overlap
 
     with outputs.writing(path, counted(len(lists), "list")):
         outputs.write_table(path, outputs.with_times_of(run, list_table(lists), path))
     if len(lists) > 1:
+        shortest, longest = min(map(len, lists)), max(map(len, lists))
+        lengths = f"{longest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
         console.notice(
-            f"two lists have on average {mean_overlap(lists):.2f} of their {k} nodes in common; "
+            f"two lists have on average {mean_overlap(lists):.2f} of their {lengths} nodes in common; "
             "the fewer, the more personal the lists are"
         )
 

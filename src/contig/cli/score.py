@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-COLD_START = (
-    "{pairs} a node without earlier events (column cold_start). To score events that happened as they come: "
-    "contig evaluate {run} --data {file} --out FILE"
-)
+COLD_START = "{pairs} a node without earlier events (column cold_start)."
+AS_THEY_COME = " To score events that happened as they come: contig evaluate {run} --data {file} --out FILE"
 
 
 @app.command(
@@ -80,7 +78,9 @@ def score(
         scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
     if cold := int(scores.cold_start.sum()):
         has = f"{counted(cold, 'pair')} of {len(scores):,} {'has' if cold == 1 else 'have'}"
-        console.notice(COLD_START.format(pairs=has, run=run, file=pairs))
+        later = scores.t.min() > opened.stream.t[-1]  # evaluate refuses events that the run knows
+        hint = AS_THEY_COME.format(run=run, file=pairs) if later else ""
+        console.notice(COLD_START.format(pairs=has) + hint)
     with outputs.writing(out, counted(len(scores), "score")):
         outputs.write_table(out, outputs.with_times_of(opened, scores.table(), out))
 

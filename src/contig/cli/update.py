@@ -60,7 +60,7 @@ def update(
     Evaluation still uses the events the run was trained on.
     """
     known, older = _parse_repeated(repeated), _parse_late(late)
-    opened = open_run(run, device)
+    opened = open_run(run, device, "it can observe new events")
     nodes = opened.stream.num_nodes
     with console.status(f"observing {file}"):
         added = opened.observe(file, reading, repeated=known, late=older)

@@ -18,6 +18,7 @@ Number = int | float
 TimeLike = int | float | str | date | np.datetime64 | np.integer[Any] | np.floating[Any]
 Clock = Literal["seconds", "milliseconds", "microseconds", "nanoseconds"]
 TICKS: dict[Clock, float] = {"seconds": 1.0, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
+COARSE = {"minutes": 60.0, "hours": 3_600.0, "days": 86_400.0}  # in seconds
 
 LATEST = 2**62  # as int64, differences between times below it do not overflow
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -35,7 +36,7 @@ class TimeSpan:
     """The time from the first event to the last, in the stream's own unit.
 
     ``unix`` is the unit if the times look like Unix times; otherwise it is None, and the times are
-    taken as seconds.
+    taken as seconds. ``dates`` is true if they were given as dates, which are Unix seconds in any year.
     """
 
     first: Number
@@ -43,13 +44,15 @@ class TimeSpan:
     span: Number
     type: str
     unix: Clock | None
+    dates: bool = False
 
     @classmethod
-    def of(cls, t: Array) -> TimeSpan:
+    def of(cls, t: Array, *, dates: bool = False) -> TimeSpan:
         """Return the span of a stream's times, which are ascending and at least one."""
         # As Python numbers, because the difference of two int64 need not be one.
         first, last = t[0].item(), t[-1].item()
-        return cls(first, last, last - first, t.dtype.name, _clock(first, last))
+        unix = "seconds" if dates else _clock(first, last)
+        return cls(first, last, last - first, t.dtype.name, unix, dates)
 
     def until(self, last: Number) -> TimeSpan:
         """Return the span up to a later time, in the same unit."""
@@ -87,9 +90,14 @@ class TimeSpan:
         return date.isoformat().replace("+00:00", "Z")
 
     def written(self, t: Number) -> str:
-        """Return a time as ``iso`` does, or the number if it does not look like a date in this unit."""
-        date = self.iso(t) if _clock(t, t) == self.unix else None
-        return str(t) if date is None else date
+        """Return a time as ``iso`` does, or the number if it does not look like a date in this unit.
+
+        Where the times were given as dates, an unlikely one is shown as both.
+        """
+        likely, date = _clock(t, t) == self.unix, self.iso(t)
+        if date is None or not (likely or self.dates):
+            return str(t)
+        return date if likely else f"{date} ({t})"
 
 
 def _clock(first: Number, last: Number) -> Clock | None:
@@ -137,6 +145,16 @@ def _other_unit(t: NDArray[np.float64], known: TimeSpan) -> WrongUnit | None:
         cure = f"Divide by {ratio:,.0f}" if ratio > 1 else f"Multiply by {1 / ratio:,.0f}"
         problem = f"looks like {unit} since 1970, but the times of the run are {known.unix}. {cure}."
         return WrongUnit(int(np.argmax(found)), problem)
+    for name, seconds in COARSE.items():
+        ticks = seconds * known.per_second
+        decade = 3_653 * 86_400 * known.per_second
+        fits = (known.first - t * ticks <= decade) & (t * ticks - known.last <= decade)
+        fits &= known.first - t > decade
+        if fits.any():
+            kind = "dates" if known.dates else known.unix
+            problem = f"looks like {name} since 1970, but the times of the run are {kind}."
+            cure = f"Multiply by {ticks:,.0f}" + (" to get seconds, or write dates." if known.dates else ".")
+            return WrongUnit(int(np.argmax(fits)), f"{problem} {cure}")
     return None
 
 
@@ -161,8 +179,8 @@ def _dates(t: NDArray[np.float64], ticks: float) -> NDArray[np.bool_]:
     return found
 
 
-def parse_time(given: TimeLike, t: Array, name: str, date_format: str | None = None) -> Number:
-    """Convert a number or a date to the unit of a stream with the times ``t``.
+def parse_time(given: TimeLike, span: TimeSpan, name: str, date_format: str | None = None) -> Number:
+    """Convert a number or a date to the unit of a stream with the times of ``span``.
 
     Dates are text in ``date_format`` or ISO 8601, ``datetime``, ``date`` or numpy's; without a time zone they
     count as UTC.
@@ -174,7 +192,7 @@ def parse_time(given: TimeLike, t: Array, name: str, date_format: str | None = N
         given = given.item()
     if isinstance(given, int | float) and not isinstance(given, bool):
         return given
-    return _in_ticks(_nanoseconds(given, name), TimeSpan.of(t), name)
+    return _in_ticks(_nanoseconds(given, name), span, name)
 
 
 def _parse(text: str, name: str, date_format: str | None) -> Number | datetime:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from contig.data.clock import Number, TimeLike, TimeSpan, parse_time
+from contig.data.clock import Number, TimeLike, parse_time
 from contig.data.events import EventStream
 from contig.errors import ConfigError
 
@@ -57,7 +57,7 @@ class TimeCuts:
         """Return the positions of the first validation event and of the first test event."""
         name = f"split={self.val},{self.test}"
         val, test = (
-            _finite(parse_time(text, stream.t, name, stream.date_format), name)
+            _finite(parse_time(text, stream.time_span, name, stream.date_format), name)
             for text in (self.val, self.test)
         )
         if not val < test:
@@ -66,7 +66,7 @@ class TimeCuts:
                 "be the earlier one. Shares of the events are numbers below 1."
             )
         first_val, first_test = _first_from(stream, val), _first_from(stream, test)
-        span = f"the events run from {TimeSpan.of(stream.t).exact()}"
+        span = f"the events run from {stream.time_span.exact()}"
         for part, empty, cause in (
             ("training", first_val == 0, f"before {self.val}"),
             ("test", first_test == len(stream), f"from {self.test} on"),

@@ -89,7 +89,9 @@ def open_stream(
     reading = reading_options(reading).updated(**options)
     if not isinstance(source, str | os.PathLike) or _is_file(source):
         return read_events(source, reading, usual=usual)
-    return _load(_resolve(os.fspath(source), "To read a file, give its path."), reading, download)
+    return _load(
+        _resolve(os.fspath(source), "There is no file or folder of this name either."), reading, download
+    )
 
 
 def find_dataset(name: str, data_dir: str | os.PathLike[str] | None = None) -> Path | None:

@@ -73,6 +73,11 @@ class EventStream:
         """How the times were written where they were read, if neither as numbers nor in ISO 8601."""
         return None if self.read_as is None else self.read_as.date_format
 
+    @property
+    def time_span(self) -> TimeSpan:
+        """The first and the last time, and their unit."""
+        return TimeSpan.of(self.t, dates=self.dates)
+
     @classmethod
     def from_arrays(
         cls,
@@ -142,7 +147,7 @@ class EventStream:
         if self.edge_width:
             parts.append(counted(self.edge_width, "feature"))
         if len(self):
-            parts.append(str(TimeSpan.of(self.t)))
+            parts.append(str(self.time_span))
         return f"EventStream({self.origin!r}: {', '.join(parts)})"
 
     def _repr_html_(self) -> str:

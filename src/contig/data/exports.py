@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from contig.data.clock import TICKS, Clock, TimeSpan
+from contig.data.clock import TICKS, Clock
 from contig.data.columns import Array
 from contig.data.feature_columns import RawFeatures, arrow_columns
 from contig.data.validation import UNKNOWN_LABEL
@@ -66,7 +66,7 @@ def vector_columns(
 
 def timestamps(t: Array, stream: EventStream) -> pa.Array:
     """Return times in the stream's unit as timestamps in UTC; reject a stream whose times are not dates."""
-    clock = TimeSpan.of(stream.t).unix
+    clock = stream.time_span.unix
     if clock is None:
         raise DataError(
             f"{stream.origin}: the times do not look like Unix times, so they cannot become dates; "
@@ -96,7 +96,7 @@ def with_dates(table: pa.Table, stream: EventStream, *, text: bool) -> pa.Table:
     Nothing changes if the times of the stream do not look like Unix times, and columns with times outside
     the years 1 to 9999 stay numbers.
     """
-    clock = TimeSpan.of(stream.t).unix
+    clock = stream.time_span.unix
     for place, name in enumerate(table.column_names if clock is not None else ()):
         if name not in TIME_COLUMNS or clock is None or not _are_dates(table.column(place), clock):
             continue

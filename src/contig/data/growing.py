@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+import logging
+from collections.abc import Callable, MutableMapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from contig.data.columns import Array, frozen
+from contig.data.columns import Array, first_true, frozen
 from contig.data.ids import NodeIds, SortedIndex, TextIds, distinct_ids
 from contig.errors import DataError
+from contig.wording import counted
+
+log = logging.getLogger("contig")
 
 Ints = NDArray[np.int64]
 
@@ -90,6 +94,69 @@ class GrowingIds:
             self._is_dst.append(np.array(is_dst, dtype=bool))
         known = None if self._is_dst is None else self._is_dst.values
         self.ids = NodeIds(self._labels.values, known, self._index)
+
+
+class _OtherSide(NamedTuple):
+    """Which events name a node that is known on the other side only, as ``[events]`` for each column."""
+
+    src: NDArray[np.bool_]
+    dst: NDArray[np.bool_]
+
+
+def _on_other_side(ids: NodeIds, events: NumberedEvents) -> _OtherSide | None:
+    """Return where sides are exchanged; None if that cannot be told, or is nowhere so.
+
+    Sides that share ids, as where users and items are both counted from 1, say nothing.
+    """
+    if not ids.bipartite or not events.labels:
+        return None
+    sides = zip(events.labels, events.is_dst or (), strict=True)
+    elsewhere = np.array([ids.number_of(label, dst=not dst) >= 0 for label, dst in sides])
+    if not elsewhere.any() or ids.sides_share_labels:
+        return None
+    found = [np.zeros(len(column), dtype=bool) for column in (events.src, events.dst)]
+    for flags, column in zip(found, (events.src, events.dst), strict=True):
+        new = column >= len(ids)
+        flags[new] = elsewhere[column[new] - len(ids)]
+    return _OtherSide(*found)
+
+
+def reject_other_side(ids: NodeIds, pairs: NumberedEvents, place: Callable[[int], str]) -> None:
+    """Reject pairs to score with a source that is known as a destination only, or the reverse."""
+    if (found := _on_other_side(ids, pairs)) is not None:
+        raise _exchanged(ids, pairs, found.src | found.dst, found, place)
+
+
+def reject_exchanged(ids: NodeIds, events: NumberedEvents, place: Callable[[int], str]) -> None:
+    """Reject events if the columns of sources and destinations seem to be exchanged.
+
+    One event of which both ends are known on the other side is enough. A single end may be a new node that
+    happens to have the id of another one: that is taken with a warning.
+    """
+    if (found := _on_other_side(ids, events)) is None:
+        return
+    if (both := found.src & found.dst).any():
+        raise _exchanged(ids, events, both, found, place)
+    log.warning(str(_exchanged(ids, events, found.src | found.dst, found, place)))
+
+
+def _exchanged(
+    ids: NodeIds,
+    events: NumberedEvents,
+    wrong: NDArray[np.bool_],
+    found: _OtherSide,
+    place: Callable[[int], str],
+) -> DataError:
+    row = first_true(wrong)
+    dst = not found.src[row]
+    label = events.labels[(events.dst if dst else events.src)[row] - len(ids)]
+    known, here = ("source", "destination") if dst else ("destination", "source")
+    more = f" ({int(wrong.sum()):,} of {counted(len(wrong), 'row')} like this)" if len(wrong) > 1 else ""
+    return DataError(
+        f"{place(row)}: node {label!r} is a {known} in this stream, but a {here} here{more}. Are the columns "
+        "exchanged? Name them with src= and dst= (--src, --dst). Where a node can be on both sides, train "
+        "with bipartite=False (--no-bipartite)."
+    )
 
 
 def _named(ids: NodeIds, column: Ints | TextIds) -> tuple[list[int | str], Ints]:

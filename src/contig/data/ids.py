@@ -129,6 +129,14 @@ class NodeIds:
         return found if found is not None and found < len(self) else None
 
     @cached_property
+    def sides_share_labels(self) -> bool:
+        """Whether some label names both a source and a destination of a bipartite stream."""
+        if self.is_dst is None:
+            return False
+        sources, destinations = self.labels[~self.is_dst], self.labels[self.is_dst]
+        return bool(len(np.intersect1d(sources, destinations)))
+
+    @cached_property
     def index(self) -> Mapping[tuple[bool, int | str], int]:
         """Internal ids by side (True for a destination of a bipartite stream) and label."""
         if self.shared_index is not None:

@@ -60,6 +60,7 @@ class IndexHead(Record):
     files: dict[str, IndexedFile]
     request: str = ""  # what was indexed, and how
     dates: bool = False  # whether the times were dates
+    reading: dict[str, Any] | None = None  # the columns that were named, for later files
     home: str = ""  # the index that the files are linked from; what is derived from them is stored there
 
 
@@ -116,7 +117,8 @@ def open_index(folder: Path) -> EventStream:
     ids = NodeIds(map_array(folder, "ids"), column("is_dst"))
     if len(ids) != head.nodes or any(len(columns[name]) != head.events for name in ("src", "dst", "t")):
         raise DataError(f"{folder}: the columns do not have the lengths that {HEAD} says. {CURE}")
-    return EventStream(ids=ids, origin=head.origin, dates=head.dates, **columns)
+    read_as = None if head.reading is None else ReadOptions.from_dict(head.reading)
+    return EventStream(ids=ids, origin=head.origin, dates=head.dates, read_as=read_as, **columns)
 
 
 def map_array(folder: Path, name: str) -> Array:

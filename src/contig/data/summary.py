@@ -160,7 +160,7 @@ def summarize(stream: EventStream) -> Summary:
         destinations=int(np.count_nonzero(received)),
         both=int(np.count_nonzero(sent * received)),
         bipartite=stream.bipartite,
-        time=TimeSpan.of(stream.t),
+        time=stream.time_span,
         ties=_ties(stream),
         repeats=_repeats(stream),
         split=_parts(stream),

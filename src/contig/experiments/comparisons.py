@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contig import markup
-from contig.data.clock import TimeSpan, duration
+from contig.data.clock import duration
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import DEFAULT_DESCRIPTION
@@ -136,7 +136,7 @@ class Comparison:
 
     def _window(self) -> str:
         window = next(row.recipe.settings[WINDOW] for row in self.finished if row.recipe.variant == WINDOW)
-        return duration(window / TimeSpan.of(self.stream.t).per_second)
+        return duration(window / self.stream.time_span.per_second)
 
     def _machine(self) -> str:
         results = [one for row in self.finished for one in row.results]

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,8 +39,8 @@ from contig.data.indexing.progress_file import (
 )
 from contig.data.indexing.sources import find_sources
 from contig.data.read_options import ReadOptions
-from contig.data.readers.parquet import parquet_files
-from contig.errors import ConfigError, DataError
+from contig.data.readers.parquet import is_parquet, parquet_files
+from contig.errors import ConfigError, ContigError, DataError
 from contig.files import as_path, disk_errors, expanded
 from contig.history.entries import collect_entries, count_entries
 from contig.kernels.segments import node_ranges
@@ -98,6 +99,11 @@ def _request(given: Sequence[Path], reading: ReadOptions) -> BuildRequest:
     paths = [path for one in given for path in parquet_files(one)]
     if missing := [path for path in paths if not path.is_file()]:
         raise DataError(f"{missing[0]}: no such file or folder; check the path.")
+    if others := [path for path in paths if not is_parquet(path)]:
+        raise DataError(
+            f"{others[0]} is not a Parquet file, and an index is made of these alone. Smaller files are read "
+            "without an index; to convert a large CSV file with DuckDB: COPY (FROM 'a.csv') TO 'a.parquet'."
+        )
     if not paths:
         raise ConfigError("Give at least one Parquet file or folder to index.")
     files = tuple(SourceFile.of(path) for path in paths)
@@ -140,10 +146,22 @@ class _Build:
     def run(self) -> None:
         """Do what is left, and make the folder an index."""
         progress = self._resumed()
-        progress = self._write_stream(progress)
+        with self._removed_if_nothing_is_done():
+            progress = self._write_stream(progress)
         facts = progress.facts
         assert facts is not None
         self._finish(self._write_entries(progress, facts), facts)
+
+    @contextmanager
+    def _removed_if_nothing_is_done(self) -> Iterator[None]:
+        """Remove what was begun if the files are rejected before there is anything to resume from."""
+        try:
+            yield
+        except ContigError:
+            found = read_progress(self.work)
+            if found is None or found.facts is None:
+                shutil.rmtree(self.work, ignore_errors=True)
+            raise
 
     def _resumed(self) -> BuildProgress:
         """Return the progress so far; of another request, nothing is kept."""
@@ -234,6 +252,7 @@ class _Build:
             files=files,
             request=_text(self.request),
             dates=facts.dates,
+            reading=None if (named := self.reading.named) is None else named.as_dict(),
         )
         write_head(self.folder, head)
         shutil.rmtree(self.work, ignore_errors=True)

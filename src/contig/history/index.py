@@ -6,6 +6,7 @@ bisection, ties are exact, and appending events takes amortized O(1) each.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -304,6 +305,12 @@ class History:
         """Make space for nodes ``0..num_nodes``; new ones have no events."""
         self.segments.reserve_nodes(num_nodes)
         self.num_nodes = max(self.num_nodes, num_nodes)
+
+    def with_nodes(self, num_nodes: int) -> History:
+        """Return this history with more nodes, without events; only to be read, since it shares the rest."""
+        grown = replace(self, segments=copy(self.segments))
+        grown.grow(num_nodes)
+        return grown
 
     # -- persistence -----------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class Engine:
         self._writer = Writer(
             found.graph, found.ids, log, self._log_lock, settings, self._snapshots, partners
         )
-        self._queries = Queries(found.graph, found.ids, partners, found.times, found.traits.date_format)
+        self._queries = Queries(found.graph, found.ids, partners, found.traits.time, found.traits.date_format)
         self._started = time.monotonic()
         self._closing = threading.Lock()
         self._closed = False

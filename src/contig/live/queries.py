@@ -39,12 +39,11 @@ class Queries:
         graph: LiveGraph,
         ids: NodeIndex,
         partners: Partners,
-        trained_times: Array,
+        span: TimeSpan,
         date_format: str | None = None,
     ) -> None:
         self.graph, self.ids, self.partners = graph, ids, partners
-        self._trained_times, self._date_format = trained_times, date_format  # used to convert dates
-        self.span = TimeSpan.of(trained_times)
+        self.span, self._date_format = span, date_format  # used to convert dates
 
     # -- answers -----------------------------------------------------------------------------------------
 
@@ -179,10 +178,10 @@ class Queries:
 
     def _given_time(self, given: TimeLike) -> Tensor:
         t = self.graph.history.events["t"]
-        at = parse_time(given, self._trained_times, f"at={given!r}", self._date_format)
+        at = parse_time(given, self.span, f"at={given!r}", self._date_format)
         if not abs(at) < LATEST:
             raise DataError(f"at={given!r}: pass a finite time.")
-        check_unit(np.array([at]), TimeSpan.of(self._trained_times), lambda _: "at")
+        check_unit(np.array([at]), self.span, lambda _: "at")
         whole = math.floor(at) == at
         return torch.tensor(at, dtype=t.dtype if whole else torch.float64, device=t.device)
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contig.data.clock import TimeSpan
-from contig.data.columns import Array
 from contig.errors import DamagedLogError, RunError
 from contig.history import History
 from contig.live.events import StreamTraits
@@ -41,7 +39,6 @@ class TrainedPart:
     ids: NodeIndex
     batch_size: int
     traits: StreamTraits
-    times: Array  # the first and the last
     late: NDArray[np.int64]  # positions of events that no state observes
 
 
@@ -54,7 +51,6 @@ class Restored:
     trained_events: int
     trained_nodes: int
     traits: StreamTraits
-    times: Array
     snapshot_batches: int | None  # of the snapshot that was loaded
     snapshot_events: int
 
@@ -102,7 +98,6 @@ def restore(folder: Path, event_log: EventLog, settings: Settings, device: str) 
         trained_events,
         trained_nodes,
         trained.traits,
-        trained.times,
         batches,
         events,
     )
@@ -113,7 +108,7 @@ def _trained(path: Path, device: str) -> TrainedPart:
     if run.state.on_host:
         run = Run.open(path, "cpu")  # pinned memory cannot grow
     stream = run.stream
-    time, plans = TimeSpan.of(stream.t), run.features
+    time, plans = stream.time_span, run.features
     plan = None if plans is None else plans.events
     history = run.arrivals.index(run.model, run.state)
     warm_up(run.model, history)
@@ -125,7 +120,6 @@ def _trained(path: Path, device: str) -> TrainedPart:
         traits=StreamTraits(
             stream.ids.labels.dtype.kind == "i", time, stream.edge_width, plan, stream.read_as
         ),
-        times=np.array([time.first, time.last], dtype=stream.t.dtype),
         late=run.arrivals.late,
     )
 

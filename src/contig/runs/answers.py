@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contig.data.clock import TimeSpan
 from contig.data.columns import Array
 from contig.data.events import EventStream
 from contig.data.ids import NodeIds
@@ -87,6 +86,16 @@ class RecommendationList(list[Recommendation]):
         from contig.data.exports import as_pandas
 
         return as_pandas(list_table([self]))
+
+
+class RecommendationLists(list[RecommendationList]):
+    """The recommendations for several nodes, a list for each in the order of the nodes."""
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame with a row per recommendation, and the columns that ``recommend`` writes."""
+        from contig.data.exports import as_pandas
+
+        return as_pandas(list_table(self))
 
 
 def list_table(lists: Sequence[RecommendationList]) -> pa.Table:
@@ -183,7 +192,7 @@ class Trajectory:
     row: int = field(compare=False)  # of the node in the stream
 
     def __repr__(self) -> str:
-        span = TimeSpan.of(self.stream.t)
+        span = self.stream.time_span
         ends = " to ".join(span.written(self.times[i].item()) for i in (0, -1))
         times, width = self.embeddings.shape
         return f"Trajectory({self.node!r}: {counted(times, 'time')}, {ends}; embeddings of width {width})"

@@ -107,9 +107,11 @@ class Arrivals:
         self, labels: list[int | str], is_dst: list[bool] | None, new_node: Array | None = None
     ) -> Arrivals:
         """Return the same events with more nodes, which have none."""
-        none, times = np.empty(0, np.int64), self.times[:0]
-        new = NewEvents(none, none, times, None, labels, is_dst, np.empty(0, bool))
-        return self.extended(new, new_node)
+        ids, nodes = GrowingIds(self.stream.ids), self.stream.node_features
+        ids.add(labels, is_dst)
+        if nodes is not None:
+            nodes = frozen(np.concatenate([nodes, new_rows(len(labels), nodes.shape[1], new_node)]))
+        return replace(self, stream=replace(self.stream, ids=ids.ids, node_features=nodes))
 
     def tail(self, first: int, nodes: int) -> NewEvents:
         """Return the events from a position on; the first ones name the first ``nodes`` nodes."""

@@ -22,7 +22,7 @@ from contig.runs.arrivals import Arrivals
 from contig.runs.config import RunConfig
 from contig.runs.metrics import run_facts
 from contig.runs.observed import GrowingStream
-from contig.runs.repeated_events import Policy
+from contig.runs.repeated_events import OverlapError, Policy
 from contig.streaming.prepared import PreparedStream
 from contig.tasks.context import EvaluationContext
 from contig.tasks.predictions import Columns, prediction_table
@@ -115,7 +115,7 @@ def later_period(
     columns, place = table
     try:
         new = GrowingStream(known.arrivals, known.history).check(columns, place, repeated=repeated)
-    except DataError as error:
+    except OverlapError as error:
         raise DataError(f"{error} Only events after those of the run can be evaluated.") from None
     arrivals = known.arrivals.extended(new)
     label = _labels(known, columns)

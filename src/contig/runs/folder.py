@@ -243,6 +243,14 @@ class RunFolder:
         if self.checksums.exist:
             self.checksums.verify(name)
 
+    def require_finished(self, action: str) -> None:
+        """Raise ``RunError`` if the run is still in training; ``action`` is what it could do afterwards."""
+        if not (self.is_finished and self.has("serving.pt")):
+            raise RunError(
+                f"{self.path} is still in training; {action} when the training is finished. "
+                f"To continue it: contig resume {self.path}"
+            )
+
     def stream(self) -> EventStream:
         """Load the events of the run."""
         verified = self.checksums.exist
@@ -258,7 +266,8 @@ class RunFolder:
                 f"in config.json differs). Restore the folder, or train again on {stream.origin}."
             )
         self._warn_if_outdated(stream)
-        return replace(stream, read_as=self.manifest().read_as)
+        manifest = self.manifest()
+        return replace(stream, read_as=manifest.read_as, dates=manifest.dates)
 
     def _warn_if_outdated(self, stream: EventStream) -> None:
         """Warn if the file that the events were read from has other content now."""

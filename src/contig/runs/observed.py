@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from contig.data.clock import LATEST, TimeSpan, find_wrong_unit, out_of_range
+from contig.data.clock import LATEST, TimeSpan, duration, find_wrong_unit, out_of_range
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
-from contig.data.growing import GrowingArray, GrowingIds
+from contig.data.growing import GrowingArray, GrowingIds, reject_exchanged
 from contig.data.ids import TextIds
 from contig.data.validation import EventColumns
 from contig.errors import DataError
@@ -60,7 +61,7 @@ class GrowingStream:
             known[order] = known_positions(self.arrivals, new) >= 0
         t = np.empty_like(new.t)
         t[order] = new.t
-        overlap = Overlap(TimeSpan.of(self.arrivals.stream.t), t, known, place, late)
+        overlap = Overlap(self.arrivals.stream.time_span, t, known, place, late)
         overlap.reject_known()
         overlap.reject_late()
         if np.any(np.diff(order) != 1):
@@ -69,8 +70,8 @@ class GrowingStream:
 
     def reject_older(self, events: EventColumns, place: Place, *, repeated: Policy = "reject") -> None:
         """Raise as ``check`` does if times are of another unit or type, or some events are older."""
-        t = _times_of_type(self.arrivals.stream, events.t, place)
-        if np.any(t < self.arrivals.stream.t[-1]):
+        new, _ = self._numbered(events, place)
+        if new.late.any():
             self.check(events, place, repeated=repeated)  # which also finds the known ones among them
 
     def known(self, events: EventColumns, place: Place) -> Ints:
@@ -86,6 +87,7 @@ class GrowingStream:
         t = _times_of_type(stream, events.t, place)
         order = np.argsort(t, kind="stable")
         numbered = self.ids.number(_ordered(events.src, order), _ordered(events.dst, order))
+        reject_exchanged(self.ids.ids, numbered, lambda row: place(int(order[row])))
         features = _features(stream, events)
         features = None if features is None else features[order]
         t, nodes = t[order], (numbered.labels, numbered.is_dst)
@@ -157,9 +159,26 @@ def _times_of_type(stream: EventStream, t: Array, place: Place) -> Array:
         raise DataError(
             f"{place(row)}: t={t[row]}: times from {LATEST:,} on may overflow; is the unit right?"
         )
-    if wrong := find_wrong_unit(t, TimeSpan.of(stream.t)):
+    if wrong := find_wrong_unit(t, stream.time_span):
         raise DataError(f"{place(wrong.row)}: t={t[wrong.row]} {wrong.problem}")
     return t.astype(stream.t.dtype)
+
+
+def check_far_ahead(t: Array, known: TimeSpan, place: Place) -> None:
+    """Warn of an event long after the last known one, and reject it if it is also in the future.
+
+    Once such an event is known, all earlier ones are late. A mistyped year does this.
+    """
+    row, ahead = int(np.argmax(t)), float(t.max()) - known.last
+    month, year = 30 * 86_400 * known.per_second, 365 * 86_400 * known.per_second
+    if known.unix is None or ahead <= max(known.span, month) or find_wrong_unit(t, known) is not None:
+        return  # the last of which is rejected later
+    when, silence = known.written(t[row].item()), duration(ahead / known.per_second)
+    text = f"{place(row)}: t={when} is {silence} after the last event that the run knows, at "
+    text += f"{known.written(known.last)}. Events before it are late from now on."
+    if ahead > max(10 * known.span, year) and t[row] > time.time() * known.per_second:
+        raise DataError(f"{text} It is in the future: correct the time.")
+    log.warning(f"{text} Is the time right?")
 
 
 def _features(stream: EventStream, events: EventColumns) -> Array | None:

@@ -33,7 +33,7 @@ def paired(src: Any, dst: Any) -> tuple[Array, Array]:
 
 
 def query_time(
-    given: TimeLike | None, stream_times: Array, indexed: Tensor, date_format: str | None = None
+    given: TimeLike | None, span: TimeSpan, indexed: Tensor, date_format: str | None = None
 ) -> Tensor:
     """Convert a time to a tensor like ``indexed``, the times of the history.
 
@@ -42,30 +42,30 @@ def query_time(
     if given is None:
         last = indexed[-1]
         return torch.nextafter(last, last.new_tensor(math.inf)) if last.is_floating_point() else last + 1
-    at = parse_time(given, stream_times, f"at={given!r}", date_format)
+    at = parse_time(given, span, f"at={given!r}", date_format)
     if not abs(at) < LATEST:
         raise DataError(f"at={at}: pass a finite time.")
-    check_unit(np.array([at]), TimeSpan.of(stream_times), lambda _: "at")
+    check_unit(np.array([at]), span, lambda _: "at")
     # Embeddings move between two whole times too.
     dtype = indexed.dtype if math.floor(at) == at else torch.float64
     return torch.tensor(at, dtype=dtype, device=indexed.device)
 
 
 def pair_times(
-    times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, date_format: str | None = None
+    times: Sequence[TimeLike] | NDArray[Any], span: TimeSpan, date_format: str | None = None
 ) -> Array:
     """Convert the times of pairs, one each, to numbers of the stream's unit."""
-    numbers = _numbers(times, stream_times, "t", date_format)
+    numbers = _numbers(times, span, "t", date_format)
     if numbers.ndim != 1:
         raise DataError("t must be a time, or one time per pair.")
     return numbers
 
 
 def ascending_times(
-    times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, date_format: str | None = None
+    times: Sequence[TimeLike] | NDArray[Any], span: TimeSpan, date_format: str | None = None
 ) -> Array:
     """Convert the times of a trajectory to numbers of the stream's unit; raise unless they ascend."""
-    numbers = _numbers(times, stream_times, "times", date_format)
+    numbers = _numbers(times, span, "times", date_format)
     if numbers.ndim != 1 or not len(numbers):
         raise DataError(f"times={times!r}: pass a sequence of at least one time, such as ['2024-05-01'].")
     if (falls := np.diff(numbers) < 0).any():
@@ -73,26 +73,26 @@ def ascending_times(
         raise DataError(
             f"times[{row}]={np.asarray(times)[row]} is earlier than the one before it; sort them."
         )
-    check_unit(numbers, TimeSpan.of(stream_times), lambda row: f"times[{row}]")
+    check_unit(numbers, span, lambda row: f"times[{row}]")
     return numbers
 
 
 def _numbers(
-    times: Sequence[TimeLike] | NDArray[Any], stream_times: Array, name: str, date_format: str | None
+    times: Sequence[TimeLike] | NDArray[Any], span: TimeSpan, name: str, date_format: str | None
 ) -> Array:
     numbers = np.asarray(times)
     if numbers.ndim == 1 and numbers.dtype.kind not in "iuf":
-        return np.array([parse_time(one, stream_times, f"{name}: {one!r}", date_format) for one in times])
+        return np.array([parse_time(one, span, f"{name}: {one!r}", date_format) for one in times])
     return numbers
 
 
-def score_times(t: Array, stream_times: Array, place: Callable[[int], str]) -> Array:
+def score_times(t: Array, span: TimeSpan, place: Callable[[int], str]) -> Array:
     """Check times that pairs are scored at; they become integers if the stream's are and all are whole."""
-    first = stream_times[0]
+    first = span.first
     bad = out_of_range(t) | (t < first)
     if bad.any():
         row = int(np.argmax(bad))
-        span, value = TimeSpan.of(stream_times), t[row].item()
+        value = t[row].item()
         if not t[row] < first:
             raise DataError(
                 f"{place(row)}: t={value} is not a finite time; a score needs events to build on."
@@ -101,6 +101,6 @@ def score_times(t: Array, stream_times: Array, place: Callable[[int], str]) -> A
             f"{place(row)}: t={span.written(value)} is before the first event, at "
             f"{span.written(span.first)}; a score needs events to build on."
         )
-    check_unit(t, TimeSpan.of(stream_times), lambda row: f"{place(row)}: t")
-    whole = stream_times.dtype.kind == "i" and bool(np.all(np.floor(t) == t))
+    check_unit(t, span, lambda row: f"{place(row)}: t")
+    whole = span.type.startswith("int") and bool(np.all(np.floor(t) == t))
     return t.astype(np.int64 if whole else np.float64)

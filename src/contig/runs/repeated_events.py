@@ -30,6 +30,10 @@ ACCEPT = "repeated='accept' (--repeated accept)"
 ACCEPT_LATE = "late='accept' (--late accept)"
 
 
+class OverlapError(DataError):
+    """New events are known already, or older than the last known one."""
+
+
 def known_positions(arrivals: Arrivals, new: NewEvents) -> Ints:
     """Return the position of the known event that each new one repeats, -1 for one that is not known.
 
@@ -150,7 +154,7 @@ class Overlap:
         if not self.known.any():
             return
         if self.known.all() or (self.known & self._older).any():
-            raise DataError(self._known_text() + self._late_text() + self._known_cure())
+            raise OverlapError(self._known_text() + self._late_text() + self._known_cure())
         same = "a known one" if self.known.sum() == 1 else "known ones"
         log.warning(
             f"{self._count(self.known)} the same as {same}, at {self._last}; they count as having happened "
@@ -164,7 +168,7 @@ class Overlap:
             return
         row = first_true(older)
         cure = "" if self.late is None else f" To take older ones into the history alone, use {ACCEPT_LATE}."
-        raise DataError(
+        raise OverlapError(
             f"{self.place(row)}: t={self._written(row)} is before the last event that the run knows, at "
             f"{self._last} ({self._count(older)} older). New events must come in time order.{cure}"
         )
@@ -192,7 +196,7 @@ class Overlap:
         if not self.known.all():
             return f"{text}. {self._count(self.known)} known."
         return (
-            f"{text} and {'the other one' if others == 1 else f'all {others:,} others'}."
+            f"{text} and {'the other one' if others == 1 else f'the other {others:,}'}."
             if others
             else f"{text}."
         )

@@ -28,7 +28,7 @@ from contig.runs.arrivals import Arrivals, index_stream
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
-from contig.runs.observed import new_events, saved_tail, selected_rows
+from contig.runs.observed import check_far_ahead, new_events, saved_tail, selected_rows
 from contig.runs.observed_file import read_observed
 from contig.runs.repeated_events import (
     KnownPolicy,
@@ -164,6 +164,7 @@ class SavedRun(TrainedModel):
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
+            check_far_ahead(columns.t, self.stream.time_span, place)
             with self._undone_on_failure():
                 labeled = 0
                 if repeated == "skip":
@@ -221,11 +222,7 @@ class SavedRun(TrainedModel):
 
     def require_finished(self, action: str) -> None:
         """Raise ``RunError`` if the run is still in training; ``action`` is what it could do afterwards."""
-        if not (self.folder.is_finished and self.folder.has("serving.pt")):
-            raise RunError(
-                f"{self.path} is still in training; {action} when the training is finished. "
-                f"To continue it: contig resume {self.path}"
-            )
+        self.folder.require_finished(action)
 
     @property
     def served_version(self) -> str | None:

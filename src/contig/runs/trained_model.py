@@ -13,14 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data import index_folder
 from contig.data.clock import TimeLike
 from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
-from contig.data.growing import GrowingIds
+from contig.data.growing import GrowingIds, reject_other_side
 from contig.data.ids import Side
 from contig.data.validation import EventColumns, check_lengths, validate_ids
-from contig.errors import ConfigError, UnknownNodeError, unknown
+from contig.errors import ConfigError, DataError, UnknownNodeError, unknown
 from contig.history import History
 from contig.history.columns import comparable_times
 from contig.models import Model, NodeState
@@ -29,6 +28,7 @@ from contig.models.state import SavedRows
 from contig.runs.answers import (
     Embeddings,
     RecommendationList,
+    RecommendationLists,
     Scores,
     SimilarNode,
     SimilarNodes,
@@ -218,7 +218,7 @@ class TrainedModel:
         exclude_seen: bool = ...,
         candidates: Sequence[int | str] | None = ...,
         side: Side = ...,
-    ) -> list[RecommendationList]: ...
+    ) -> RecommendationLists: ...
 
     def recommend(
         self,
@@ -229,7 +229,7 @@ class TrainedModel:
         exclude_seen: bool = False,
         candidates: Sequence[int | str] | None = None,
         side: Side = "src",
-    ) -> RecommendationList | list[RecommendationList]:
+    ) -> RecommendationList | RecommendationLists:
         """Return the ``k`` destinations that a source is most likely to meet at a time, best first.
 
         Several sources get a list each. The candidates are the destinations of all events before that time,
@@ -241,6 +241,8 @@ class TrainedModel:
         check_k(k)
         if side not in get_args(Side):
             raise ConfigError(unknown("side", str(side), get_args(Side)))
+        if isinstance(candidates, str) or not isinstance(candidates, Iterable | None):
+            raise ConfigError(f"candidates={candidates!r}: pass a list of ids, such as [{candidates!r}].")
         one = isinstance(nodes, str) or not isinstance(nodes, Iterable)
         names: list[int | str] = [nodes] if one else list(nodes)  # type: ignore[list-item, arg-type]
         with self.online.reading():
@@ -249,11 +251,17 @@ class TrainedModel:
             if candidates is None:
                 among = known_candidates(past, side)
             else:
-                among = np.unique(self._rows(candidates, "dst" if side == "src" else "src"))
+                among = self._candidates(candidates, "dst" if side == "src" else "src")
             with self.state_at(time) as state:
                 recommender = Recommender(self.model, state, self.history, past, time, side)
                 lists = recommender.answers(names, among, k, exclude_seen)
-        return lists[0] if one else lists
+        return lists[0] if one else RecommendationLists(lists)
+
+    def _candidates(self, given: Sequence[int | str], side: Side) -> NDArray[np.int64]:
+        try:
+            return np.unique(self._rows(given, side))
+        except DataError as error:
+            raise type(error)(f"candidates (--candidates): {error}") from None
 
     def nearest(
         self, node: int | str, k: int = 10, at: TimeLike | None = None, side: Side | None = None
@@ -301,8 +309,7 @@ class TrainedModel:
         The default is ``event`` for a single time and ``batch`` for a time per pair.
 
         A node without events before a pair's time is scored by what the model knows of any new node, and the
-        pair is marked as ``cold_start``. Nodes that no event has named are such nodes; with some of them a
-        call takes longer, since it indexes the events again; a run on an index refuses them.
+        pair is marked as ``cold_start``. Nodes that no event has named are such nodes.
         """
         with self.online.reading():
             return self._score(src, dst, t, as_of)
@@ -310,10 +317,10 @@ class TrainedModel:
     def _score(self, src: Any, dst: Any, t: Any, as_of: AsOf | None) -> Scores:
         one_time = t is None or isinstance(t, str) or not isinstance(t, Iterable)
         sources, destinations = paired(src, dst)
-        times = (
-            self._time(t).cpu().numpy() if one_time else pair_times(t, self.stream.t, self.stream.date_format)
-        )
-        times = np.broadcast_to(times, len(sources)) if one_time else times
+        if one_time:
+            times = np.broadcast_to(self._time(t).cpu().numpy(), len(sources))
+        else:
+            times = pair_times(t, self.stream.time_span, self.stream.date_format)
         check_lengths({"src": len(sources), "dst": len(destinations), "t": len(times)}, "score")
         pairs = EventColumns(
             validate_ids(Column.of(sources, "src", "score")),
@@ -336,10 +343,8 @@ class TrainedModel:
             src = self.stream.ids.find_rows(pairs.src, "src", place)
             dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
         except UnknownNodeError:
-            if index_folder.folder_of(self.stream) is not None:  # it may not fit into memory
-                raise
-            return self._with_nodes_of(pairs)._score_columns(pairs, place, as_of)
-        t = score_times(pairs.t, self.stream.t, place)
+            return self._with_nodes_of(pairs, place)._score_columns(pairs, place, as_of)
+        t = score_times(pairs.t, self.stream.time_span, place)
         order = np.argsort(t, kind="stable")
         ordered = Pairs(
             *(torch.from_numpy(column[order]).to(self.history.device) for column in (src, dst, t))
@@ -351,19 +356,17 @@ class TrainedModel:
         cold[order] = (torch.minimum(*events) == 0).cpu().numpy()
         return self._scores_of(src, dst, t, score, cold)
 
-    def _with_nodes_of(self, pairs: EventColumns) -> Self:
+    def _with_nodes_of(self, pairs: EventColumns, place: Callable[[int], str]) -> Self:
         """Return a copy, for reading only, that also knows the nodes of pairs that no event has named."""
-        ids, found = self.stream.ids, GrowingIds(self.stream.ids).number(pairs.src, pairs.dst)
-        for label in found.labels:
-            if ids.has(label):  # on the other side: the columns may have been exchanged
-                for side in get_args(Side):
-                    ids.find(label, side)
+        found = GrowingIds(self.stream.ids).number(pairs.src, pairs.dst)
+        reject_other_side(self.stream.ids, found, place)
         arrivals = self.arrivals.with_nodes(found.labels, found.is_dst, self.new_node)
         state = self.state.clone()
         state.grow(arrivals.stream.num_nodes)
         grown = copy(self)
         grown._lock = ReadWriteLock()
-        grown._set_events(arrivals, state, self.online.tip)
+        history = self.history.with_nodes(arrivals.stream.num_nodes)
+        grown._set_events(arrivals, state, self.online.tip, history)
         return grown
 
     def _groups(self, pairs: Pairs, as_of: AsOf) -> list[Group]:
@@ -397,7 +400,7 @@ class TrainedModel:
         Times after the node's latest event give its continuous path from there to now.
         """
         with self.online.reading():
-            ascending = ascending_times(times, self.stream.t, self.stream.date_format)
+            ascending = ascending_times(times, self.stream.time_span, self.stream.date_format)
             rows = torch.from_numpy(self._rows([node], side=side))
             embeddings = []
             for value in ascending.tolist():
@@ -440,4 +443,4 @@ class TrainedModel:
 
     def _time(self, given: TimeLike | None) -> Tensor:
         """Return a time on the history's device; None means just after the last event."""
-        return query_time(given, self.stream.t, self.history.events["t"], self.stream.date_format)
+        return query_time(given, self.stream.time_span, self.history.events["t"], self.stream.date_format)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from contig.data.clock import TimeSpan, duration
+from contig.data.clock import duration
 from contig.data.events import EventStream
 from contig.data.splits import Split, interval_sets, intervals
 from contig.tasks.link import (
@@ -126,7 +126,7 @@ class IntervalsTask(Task[LinkOptions, IntervalResult]):
         result = IntervalResult(
             protocol=protocol,
             intervals=report.spans,
-            per_second=TimeSpan.of(data.stream.t).per_second,
+            per_second=data.stream.time_span.per_second,
             **report.metrics.each(),
         )
         columns = link_columns(scores, learns=context.model.learns)

@@ -74,8 +74,8 @@ def fit(
     ``torchrun``; the numbers are the same. ``run.notices`` has the hints that the command line prints.
     """
     check_flag("show", show)
-    layout = checked_layout(state)
     here = ranks()
+    layout = _layout(state, here)
     reading, settings = ReadOptions.take(settings)
     config = RunConfig.of(model, settings)
     chosen = pick_device(device)
@@ -95,6 +95,16 @@ def fit(
             folder.must_be_free()
         stream = _read(data, reading)
         return start(folder, stream, config, chosen, show=show, watchers=watchers, layout=layout)
+
+
+def _layout(state: str, here: Ranks) -> StateLayout:
+    layout = checked_layout(state)
+    if layout == "sharded" and here.alone:
+        log.warning(
+            "--state sharded (state=) divides the node state among several processes, and there is one: it "
+            "holds all of it. Start several with torchrun --nproc-per-node N -m contig train ..."
+        )
+    return layout
 
 
 def _folder(here: Ranks, out: str | Path | None, name: str) -> RunFolder:
@@ -189,10 +199,17 @@ def _watchers(here: Ranks, track: str | Sequence[str], callbacks: Sequence[Callb
 
 
 def _check_agreement(session: Session) -> None:
-    """Reject ranks with different events or options."""
-    stream, config = session.data.stream, session.config
-    facts = {"version of contig": __version__, "events": (len(stream), stream.fingerprint())}
-    ranks().check_agreement({**facts, "options": config.as_dict()})
+    """Reject ranks with different events or options, which would wait for each other without end."""
+    stream = session.data.stream
+    ranks().check_agreement(
+        {
+            "version of contig": __version__,
+            "number of events": len(stream),
+            "checksum of the events": stream.fingerprint()[:12],
+            "options": session.config.as_dict(),
+            "layout of the node state (--state)": session.layout,
+        }
+    )
 
 
 def _read(data: Any, reading: ReadOptions) -> EventStream:
@@ -222,8 +239,8 @@ def resume(
     ``checkpoint_seconds``; options that decide the numbers cannot change. ``state`` is that of ``fit``.
     """
     check_flag("show", show)
-    layout = checked_layout(state)
     here = ranks()
+    layout = _layout(state, here)
     watchers = _watchers(here, track, callbacks)
     folder = RunFolder(path)
     if fixed := [name for name in more if name not in RESUMABLE]:

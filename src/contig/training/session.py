@@ -40,7 +40,7 @@ class Session:
     """A model in training: weights, optimizer, state, generators and progress."""
 
     def __init__(self, data: PreparedStream, config: RunConfig, layout: StateLayout = "replicated") -> None:
-        self.data, self.config, self._ranks = data, config, ranks()
+        self.data, self.config, self.layout, self._ranks = data, config, layout, ranks()
         torch.manual_seed(config.train.seed)
         self.model = build_model(config, data.stream, data.time_scale).to(data.device)
         self.state = self._new_state(layout)

@@ -114,5 +114,5 @@ def test_a_temporal_data(kind: str) -> None:
 
 
 def test_other_objects_are_refused() -> None:
-    with pytest.raises(DataError, match="Cannot read events from a set; pass a path"):
+    with pytest.raises(DataError, match="Cannot read events from an object of type set; pass a path"):
         read_events({1, 2})

@@ -183,7 +183,7 @@ def test_a_missing_file_is_reported_with_a_similar_name(tmp_path: Path) -> None:
 
 
 def test_invalid_sources_and_options_are_rejected(tmp_path: Path) -> None:
-    assert "from a list" in rejection([1, 2, 3])
+    assert "from an object of type list" in rejection([1, 2, 3])
     with pytest.raises(ConfigError, match=r"Unknown format 'cvs'. Did you mean 'csv'"):
         read_events(as_csv(seven(), tmp_path), format="cvs")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="is for files"):

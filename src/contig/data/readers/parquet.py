@@ -36,6 +36,11 @@ def parquet_files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     files = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and not p.name.startswith("."))
+    if not files and (path / "config.json").is_file():
+        raise DataError(
+            f"{path} seems to be the folder of a run, not of events. To train it for longer: contig resume "
+            f"{path}; on new events too: contig refit {path} --on FILE."
+        )
     if not files:
         raise DataError(
             f"{path}: the folder has no .parquet file; pass a file, or a folder of Parquet files."

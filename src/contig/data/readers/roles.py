@@ -96,7 +96,9 @@ def _reject_unknown(table: OpenedTable, reading: ReadOptions) -> None:
     if not wrong:
         return
     problem = " and ".join(f"no column {name!r} for the {ROLE_WORDS[role]}" for role, name in wrong)
-    near = [m for _, name in wrong if isinstance(name, str) for m in close_names(name, table.names)]
+    taken = {plain_name(str(name)) for _, name in given} | {a for names in ALIASES.values() for a in names}
+    free = [name for name in table.names if plain_name(name) not in taken]
+    near = [m for _, name in wrong if isinstance(name, str) for m in close_names(name, free)]
     hint = f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
     counted = ", counted from 0" if any(isinstance(name, int) for _, name in wrong) else ""
     mixed = any(isinstance(name, int) for _, name in given) and any(
@@ -107,6 +109,8 @@ def _reject_unknown(table: OpenedTable, reading: ReadOptions) -> None:
         if mixed
         else ""
     )
+    if not advice and all(role == "features" for role, _ in wrong):
+        advice = " Add it (values may be missing), or name other columns with features= (--features)."
     there = f"There are {listed(table.names)}{counted}."
     raise DataError(f"{table.origin}: there is {problem}.{hint} {there}{advice}")
 

@@ -177,8 +177,9 @@ def _open(source: Any, reading: ReadOptions) -> OpenedTable | EventStream:
     if (opened := open_object(source)) is not None:
         return opened
     raise DataError(
-        f"Cannot read events from a {type(source).__name__}; pass a path, a table that exports an Arrow "
-        "stream (pandas, polars, DuckDB, pyarrow), a dict of columns, a networkx graph or a TemporalData."
+        f"Cannot read events from an object of type {type(source).__name__}; pass a path, a table that "
+        "exports an Arrow stream (pandas, polars, DuckDB, pyarrow), a dict of columns, a networkx graph or a "
+        "TemporalData."
     )
 
 
