@@ -52,6 +52,15 @@ def test_twelve_names_have_twelve_looks() -> None:
     assert lines[0].get_zorder() > max(line.get_zorder() for line in lines[1:])
 
 
+def test_quiet_curves_use_up_no_colors() -> None:
+    some = [ONE._replace(name=f"m{i}") for i in range(10)]
+    quiet = [HEURISTIC._replace(name=f"h{i}") for i in range(6)]
+    [axes] = plots.curves("", [], [Panel("a", [*some, *quiet, ONE], "", "")]).axes
+    lines = [mark.lines[0] for mark in axes.containers]  # type: ignore[attr-defined]
+    assert len({line.get_color() for line in [*lines[:10], lines[-1]]}) == 11
+    assert len({line.get_marker() for line in lines[10:16]}) == 6
+
+
 def test_categories_are_labeled() -> None:
     figure = plots.curves("", [], [Panel("a", [Curve("c", range(3), [1, 2, 3], [nan] * 3)], "", "", "xyz")])
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == ["x", "y", "z"]

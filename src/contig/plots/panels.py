@@ -62,8 +62,7 @@ class Pair(NamedTuple):
 
 def curves(title: str, facts: Sequence[str], panels: Sequence[Panel], across: int = 3) -> Figure:
     """Draw panels, ``across`` of them in a row, with one legend; without a title there is no heading."""
-    names = list(dict.fromkeys(c.name for panel in panels for c in panel.curves))
-    styles = {name: _style(number) for number, name in enumerate(names)}
+    styles = _styles([curve for panel in panels for curve in panel.curves])
     with _panel_grid(title, facts, len(panels), 3.5, across) as (figure, grid):
         for axes, panel in zip(grid, panels, strict=True):
             _draw_panel(axes, panel, styles)
@@ -84,6 +83,13 @@ def _panel_grid(
     with new_figure(width, 0.6 + height * down, title, facts if title else ()) as figure:
         grid = figure.add_gridspec(max(1, down), across)
         yield figure, (figure.add_subplot(grid[i // across, i % across]) for i in range(count))
+
+
+def _styles(curves: Sequence[Curve]) -> dict[str, dict[str, Any]]:
+    """Return the look of each name; quiet ones, which are gray, use up no colors."""
+    quiet = dict.fromkeys(curve.name for curve in curves if curve.quiet)
+    others = dict.fromkeys(curve.name for curve in curves if not curve.quiet)
+    return {name: _style(number) for names in (quiet, others) for number, name in enumerate(names)}
 
 
 def _style(number: int) -> dict[str, Any]:
