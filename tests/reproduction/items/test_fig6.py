@@ -40,6 +40,13 @@ def test_the_middle_size_is_one_run(tmp_path: Path) -> None:
     assert plan.trainings == []
 
 
+def test_all_sizes_are_trained_alike(tmp_path: Path) -> None:
+    """Also files, which have no held-out nodes by default, and short trainings, which are not compiled."""
+    found = {replace(job.recipe.config(0).train, seed=0) for job in planned(tmp_path, "fig6").timed}
+    [train] = found
+    assert (train.holdout, train.compile) == ("tgn", "on")
+
+
 def test_datasets_and_models_do_not_apply(plan: Plan) -> None:
     notices = list(Fig6().notices(replace(plan.study, models=("tgn",))))
     assert notices == [
