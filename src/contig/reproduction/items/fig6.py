@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FIXED, GROWING = "fixed number of nodes", "growing number of nodes"
 COLUMNS = ("training events", "nodes", "s per epoch", "events/s")
 LINEAR = 0.05  # an exponent this close to 1 counts as close to linear
-# By default a file has no held-out nodes, and only long trainings are compiled: sizes would not be comparable.
+# By default a file has no held-out nodes, and only long trainings are compiled: sizes would not compare.
 ALIKE = {"holdout": "tgn", "compile": "on"}
 
 
