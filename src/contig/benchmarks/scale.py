@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import sys
 import time
@@ -238,6 +239,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--folder", type=Path, required=True, help="for the files and the indexes")
     parser.add_argument("--model", default="contig")
     given = parser.parse_args(arguments)
+    os.environ["OMP_NUM_THREADS"] = (
+        "1"  # of the processes that measure: threads that wait take processor time
+    )
     rows = []
     for events in given.events:
         rows.append(measure(int(events), given.folder, given.model))

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from contig.errors import ConfigError
 from contig.kernels.file_memory import file_tensor
+from contig.kernels.huge_pages import empty_table
 from contig.kernels.pinned_memory import pinned_copy
 from contig.options import check_count
 
@@ -189,8 +190,9 @@ class NodeState:
         row = self.blank[name]
         if self.on_host:
             return pinned_copy(row.cpu().expand(count, *row.shape), self.device)
-        if self.on_disk:
-            rows = file_tensor((count, *row.shape), row.dtype)
+        if self.device.type == "cpu":
+            allocate = file_tensor if self.on_disk else empty_table
+            rows = allocate((count, *row.shape), row.dtype)
             return rows.copy_(row.expand_as(rows))
         return row.repeat(count, *([1] * row.ndim))
 
