@@ -45,18 +45,18 @@ def test_times_in_another_unit_are_refused(command: tuple[str, ...], run: Path, 
 def orders(here: Path) -> Path:
     """A run on orders with dates, whose users and products have ids of their own."""
     start = datetime(2024, 5, 1, tzinfo=UTC)
-    rows = [f"u{i % 7},p{i % 5},{start + timedelta(hours=i):%Y-%m-%d %H:%M}" for i in range(200)]
+    rows = [f"u{i % 20},p{i % 50},{start + timedelta(hours=i):%Y-%m-%d %H:%M}" for i in range(200)]
     (here / "orders.csv").write_text("\n".join(["who,page,when", *rows]))
     assert Answer("train", "orders.csv", *COLUMNS, "--model", "recency", "--out", "orders").code == 0
     return here / "orders"
 
 
 @pytest.mark.parametrize("command", [("update",), ("evaluate", "--data"), ("score", "--out", "scores.csv")])
-def test_exchanged_columns_are_refused(command: tuple[str, ...], orders: Path, here: Path) -> None:
+def test_swapped_columns_are_refused(command: tuple[str, ...], orders: Path, here: Path) -> None:
     (here / "new.csv").write_text("who,page,when\nzoe,p1,2024-06-01\np2,u3,2024-06-02\np4,u5,2024-06-02\n")
     refusal = Answer(command[0], orders, *command[1:], "new.csv").refusal
     assert "new.csv, line 3: node 'p2' is a destination in this stream, but a source here" in refusal
-    assert "(2 of 3 rows like this). Are the columns exchanged?" in refusal
+    assert "(2 of 3 rows like this). Are the columns swapped?" in refusal
 
 
 def test_an_id_of_the_other_side_may_be_a_new_node(orders: Path, here: Path) -> None:
@@ -65,6 +65,32 @@ def test_an_id_of_the_other_side_may_be_a_new_node(orders: Path, here: Path) -> 
     assert answer.code == 0
     assert "line 2: node 'p1' is a destination in this stream, but a source here. Are the" in answer.err
     assert "1 new node" in answer.err
+
+
+def test_swapped_columns_are_refused_after_an_id_of_the_other_side(orders: Path, here: Path) -> None:
+    (here / "one.csv").write_text("who,page,when\np1,p2,2024-06-01\n")
+    assert Answer("update", orders, "one.csv").code == 0
+    (here / "new.csv").write_text("who,page,when\np2,u3,2024-06-02\n")
+    assert "Are the columns swapped?" in Answer("update", orders, "new.csv").refusal
+
+
+def test_each_warning_is_given_once_and_only_for_events_that_are_added(orders: Path, here: Path) -> None:
+    (here / "new.csv").write_text("who,page,when\np1,p2,2025-03-01\n")
+    answer = Answer("update", orders, "new.csv", "--repeated", "skip")
+    assert (answer.code, answer.err.count("Are the columns swapped?")) == (0, 1)
+    assert answer.err.count("Is the time right?") == 1
+    (here / "new.csv").write_text("who,page,when\nu1,p2,2024-06-01\nu1,p2,2025-12-01\n")
+    answer = Answer("update", orders, "new.csv")
+    assert "is before the last event" in answer.refusal
+    assert "Is the time right?" not in answer.err
+
+
+def test_a_long_log_does_not_make_a_distant_future_likely(here: Path) -> None:
+    rows = [f"u{i % 7},p{i % 5},{1990 + i // 7}-0{1 + i % 7}-01" for i in range(210)]
+    (here / "log.csv").write_text("\n".join(["who,page,when", *rows]))
+    assert Answer("train", "log.csv", *COLUMNS, "--model", "recency", "--out", "long").code == 0
+    (here / "new.csv").write_text("who,page,when\nu3,p4,2199-06-01\n")
+    assert "in the future: correct the time" in Answer("update", "long", "new.csv").refusal
 
 
 def test_times_far_ahead_are_noticed_before_they_make_all_others_late(orders: Path, here: Path) -> None:
@@ -84,6 +110,8 @@ def test_a_run_on_dates_writes_dates_whatever_late_events_it_takes(orders: Path,
     assert Answer("update", orders, "old.csv", "--late", "accept").code == 0
     assert Answer("recommend", orders, "--nodes", "u3", "--out", "lists.csv").code == 0
     assert "2024-05-" in (here / "lists.csv").read_text()
+    (here / "old.csv").write_text("who,page,when\nu3,p4,1970-12-01\n")  # a minute count of 2024 in seconds
+    assert Answer("update", orders, "old.csv", "--late", "accept").code == 0
     (here / "hours.csv").write_text(f"who,page,when\nu3,p4,{START // 3600 + 500}\n")
     refusal = Answer("update", orders, "hours.csv", "--late", "accept").refusal
     assert "looks like hours since 1970" in refusal

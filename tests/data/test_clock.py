@@ -199,6 +199,20 @@ def test_dates_are_seconds_in_any_year() -> None:
     assert "of the run are dates. Multiply by 3,600 to get seconds, or write dates." in wrong.problem
 
 
+def test_dates_have_no_unit_to_mistake() -> None:
+    known, december_1970 = TimeSpan.of(np.array([MAY - 60, MAY]), dates=True), np.array([28_857_600])
+    assert find_wrong_unit(december_1970, known) is not None  # the minutes of a day in 2024
+    assert find_wrong_unit(december_1970, known, dates=True) is None
+
+
+@pytest.mark.parametrize("year", [-100, 20_000])
+def test_years_without_a_date_are_numbers(year: int) -> None:
+    t = (year - 1970) * 31_556_952
+    span = TimeSpan.of(np.array([t, t + 5]), dates=True)
+    assert str(span) == span.exact() == f"{t:,} to {t + 5:,}"
+    assert TimeSpan.of(np.array([t, MAY]), dates=True).exact() == f"{t:,} to 2024-05-01"
+
+
 @pytest.mark.parametrize(
     ("known", "new"),
     [

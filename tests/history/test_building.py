@@ -372,7 +372,7 @@ def test_rejected_files_leave_nothing_behind(tmp_path: Path) -> None:
         build_index(tmp_path / "files", tmp_path / "index", reading=ReadOptions(src="nobody"))
     assert not (tmp_path / "index" / "building").exists()
     (tmp_path / "log.csv").write_text("src,dst,t\n1,2,3\n")
-    with pytest.raises(DataError, match=r"log.csv is not a Parquet file, and an index is made of these"):
+    with pytest.raises(DataError, match=r"log.csv is not a Parquet file, and an index is built from"):
         build_index(tmp_path / "log.csv", tmp_path / "index")
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from support.trained import TINY, text_id_stream, tiny_stream
 
+from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError
 from contig.models import NodeState
 from contig.runs.run import Run
@@ -134,10 +135,22 @@ def test_ids_may_be_text_and_times_dates(tmp_path: Path) -> None:
         run.score("n3", "n12", ["2024-05-01"])
 
 
+def test_where_sides_share_ids_unknown_nodes_are_cold_starts_in_any_row(tmp_path: Path) -> None:
+    """Users 0 to 6 and items 0 to 11: item 9 says nothing about a user 9."""
+    src, dst = np.arange(60) % 7, np.arange(60) % 12
+    stream = EventStream.from_arrays(src, dst, np.arange(60), bipartite=True)
+    run = fit(stream, "popularity", out=tmp_path / "run", show=False)
+    found = run.score([3, 9, 99], [4, 4, 4])
+    assert found.cold_start.tolist() == [False, True, True]
+    for order in ([9, 99], [99, 9]):
+        assert run.score(order, [4, 4]).cold_start.tolist() == [True, True]
+    assert run.score([9], [4]).score == pytest.approx(found.score[1:2])
+
+
 @pytest.mark.parametrize(
     ("pairs", "message"),
     [
-        (([1, 23], [23, 24], [50, 60]), r"row 1 \(counted from 0\): Node 23 is a destination"),
+        (([1, 23], [23, 24], [50, 60]), r"row 1 \(counted from 0\): node 23 is a destination"),
         (([99, 1], [23, 2], [50, 60]), "row 1 .*: node 2 is a source in this stream, but a destination here"),
         ((["x", "1"], [23, 24], [50, 60]), "ids of this run are whole numbers such as .*'x'"),
         (([1, 2], [23, 24], [50, -9]), "row 1 .*: t=-9 is before the first event"),

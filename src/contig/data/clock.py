@@ -68,26 +68,29 @@ class TimeSpan:
 
     def exact(self) -> str:
         """Return the same as ``str``, with dates to the second."""
-        if self.unix is None:
+        first, last = self._date(self.first), self._date(self.last)
+        if first is None or last is None:
             return str(self)
-        first, last = (EPOCH + timedelta(seconds=t / self.per_second) for t in (self.first, self.last))
         return f"{first:%Y-%m-%dT%H:%M:%SZ} to {last:%Y-%m-%dT%H:%M:%SZ}"
 
     def describe(self, t: Number) -> str:
-        """Return a time as a date, or as a number if the times are not dates."""
-        if self.unix is None:
+        """Return a time as a date, or as a number if it is not one."""
+        if (date := self._date(t)) is None:
             return f"{t:,.10g}" if isinstance(t, float) else f"{t:,}"
-        return f"{EPOCH + timedelta(seconds=t / self.per_second):%Y-%m-%d}"
+        return f"{date:%Y-%m-%d}"
 
     def iso(self, t: Number) -> str | None:
         """Return a time as an ISO date such as ``2024-05-01T12:00:00Z``, or None if it is not a date."""
+        date = self._date(t)
+        return None if date is None else date.isoformat().replace("+00:00", "Z")
+
+    def _date(self, t: Number) -> datetime | None:
         if self.unix is None:
             return None
         try:
-            date = EPOCH + timedelta(seconds=t / self.per_second)
-        except OverflowError:  # after the year 9999, as a time in a finer unit would be
+            return EPOCH + timedelta(seconds=t / self.per_second)
+        except OverflowError:  # not in the years 1 to 9999; a time in a finer unit is not, for instance
             return None
-        return date.isoformat().replace("+00:00", "Z")
 
     def written(self, t: Number) -> str:
         """Return a time as ``iso`` does, or the number if it does not look like a date in this unit.
@@ -115,12 +118,15 @@ class WrongUnit(NamedTuple):
     problem: str
 
 
-def find_wrong_unit(t: Array, known: TimeSpan) -> WrongUnit | None:
+def find_wrong_unit(t: Array, known: TimeSpan, *, dates: bool = False) -> WrongUnit | None:
     """Find a new time in another unit than the known ones, such as milliseconds where they are seconds.
 
     Once such an event is known, every correct one would be older. A long silence is no evidence: a time must
-    also be a date in another unit, or fit when it is divided by 1,000, a million or a billion.
+    also be a date in another unit, or fit when it is divided by 1,000, a million or a billion. Where new and
+    known times were given as ``dates``, there is no unit to mistake.
     """
+    if dates and known.dates:
+        return None
     times = t.astype(np.float64)
     return _other_unit(times, known) if known.unix else _other_scale(times, known)
 

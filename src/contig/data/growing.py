@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, MutableMapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,12 @@ class GrowingIds:
         known = ids.index
         self._index: MutableMapping[tuple[bool, int | str], int]
         self._index = known.extended() if isinstance(known, SortedIndex) else dict(known)
+        self._first = ids
+
+    @cached_property
+    def sides_share_labels(self) -> bool:
+        """Whether labels say nothing about the side (see ``NodeIds``), judged before nodes were added."""
+        return self._first.sides_share_labels()
 
     def number(self, src: Ints | TextIds, dst: Ints | TextIds) -> NumberedEvents:
         """Assign numbers to the ends of events, to unknown nodes in the order of their first events.
@@ -103,16 +110,14 @@ class _OtherSide(NamedTuple):
     dst: NDArray[np.bool_]
 
 
-def _on_other_side(ids: NodeIds, events: NumberedEvents) -> _OtherSide | None:
-    """Return where sides are exchanged; None if that cannot be told, or is nowhere so.
-
-    Sides that share ids, as where users and items are both counted from 1, say nothing.
-    """
+def _on_other_side(known: GrowingIds, events: NumberedEvents) -> _OtherSide | None:
+    """Return where sides are swapped; None if that cannot be determined, or where none are."""
+    ids = known.ids
     if not ids.bipartite or not events.labels:
         return None
     sides = zip(events.labels, events.is_dst or (), strict=True)
     elsewhere = np.array([ids.number_of(label, dst=not dst) >= 0 for label, dst in sides])
-    if not elsewhere.any() or ids.sides_share_labels:
+    if not elsewhere.any() or known.sides_share_labels:
         return None
     found = [np.zeros(len(column), dtype=bool) for column in (events.src, events.dst)]
     for flags, column in zip(found, (events.src, events.dst), strict=True):
@@ -121,40 +126,44 @@ def _on_other_side(ids: NodeIds, events: NumberedEvents) -> _OtherSide | None:
     return _OtherSide(*found)
 
 
-def reject_other_side(ids: NodeIds, pairs: NumberedEvents, place: Callable[[int], str]) -> None:
+def reject_other_side(known: GrowingIds, pairs: NumberedEvents, place: Callable[[int], str]) -> None:
     """Reject pairs to score with a source that is known as a destination only, or the reverse."""
-    if (found := _on_other_side(ids, pairs)) is not None:
-        raise _exchanged(ids, pairs, found.src | found.dst, found, place)
+    if (found := _on_other_side(known, pairs)) is not None:
+        raise DataError(_swapped(known.ids, pairs, found.src | found.dst, found, place))
 
 
-def reject_exchanged(ids: NodeIds, events: NumberedEvents, place: Callable[[int], str]) -> None:
-    """Reject events if the columns of sources and destinations seem to be exchanged.
+def reject_swapped(known: GrowingIds, events: NumberedEvents, place: Callable[[int], str]) -> None:
+    """Reject events if the columns of sources and destinations seem to be swapped.
 
     One event of which both ends are known on the other side is enough. A single end may be a new node that
-    happens to have the id of another one: that is taken with a warning.
+    happens to have the id of another one (see ``warn_of_other_side``).
     """
-    if (found := _on_other_side(ids, events)) is None:
-        return
-    if (both := found.src & found.dst).any():
-        raise _exchanged(ids, events, both, found, place)
-    log.warning(str(_exchanged(ids, events, found.src | found.dst, found, place)))
+    found = _on_other_side(known, events)
+    if found is not None and (both := found.src & found.dst).any():
+        raise DataError(_swapped(known.ids, events, both, found, place))
 
 
-def _exchanged(
+def warn_of_other_side(known: GrowingIds, events: NumberedEvents, place: Callable[[int], str]) -> None:
+    """Warn of new nodes that have the id of a node on the other side."""
+    if (found := _on_other_side(known, events)) is not None:
+        log.warning(_swapped(known.ids, events, found.src | found.dst, found, place))
+
+
+def _swapped(
     ids: NodeIds,
     events: NumberedEvents,
     wrong: NDArray[np.bool_],
     found: _OtherSide,
     place: Callable[[int], str],
-) -> DataError:
+) -> str:
     row = first_true(wrong)
     dst = not found.src[row]
     label = events.labels[(events.dst if dst else events.src)[row] - len(ids)]
     known, here = ("source", "destination") if dst else ("destination", "source")
     more = f" ({int(wrong.sum()):,} of {counted(len(wrong), 'row')} like this)" if len(wrong) > 1 else ""
-    return DataError(
+    return (
         f"{place(row)}: node {label!r} is a {known} in this stream, but a {here} here{more}. Are the columns "
-        "exchanged? Name them with src= and dst= (--src, --dst). Where a node can be on both sides, train "
+        "swapped? Name them with src= and dst= (--src, --dst). Where a node can be on both sides, train "
         "with bipartite=False (--no-bipartite)."
     )
 

@@ -90,15 +90,20 @@ class NodeIds:
 
     def find_rows(self, column: Ints | TextIds, side: Side | None, place: Callable[[int], str]) -> Ints:
         """Return the internal ids of a whole column; an error names the place of the first unknown id."""
-        labels, codes = distinct_ids(column)
-        found = np.array([self._lookup_on(label, side) for label in labels], dtype=np.int64)[codes]
+        found = self.numbers_of(column, side)
         if (found < 0).any():
             row = int(np.argmax(found < 0))
+            labels, codes = distinct_ids(column)
             try:
                 self.find(labels[codes[row]], side)
             except DataError as error:
                 raise type(error)(f"{place(row)}: {error}") from None
         return found
+
+    def numbers_of(self, column: Ints | TextIds, side: Side | None) -> Ints:
+        """Return the internal ids of a whole column, -1 where ``find`` would raise."""
+        labels, codes = distinct_ids(column)
+        return np.array([self._lookup_on(label, side) for label in labels], dtype=np.int64)[codes]
 
     def number_of(self, label: int | str, *, dst: bool) -> int:
         """Return the internal id of a node on one side, or -1 if there is none."""
@@ -128,13 +133,17 @@ class NodeIds:
         found = self.index.get((dst and self.bipartite, label))
         return found if found is not None and found < len(self) else None
 
-    @cached_property
     def sides_share_labels(self) -> bool:
-        """Whether some label names both a source and a destination of a bipartite stream."""
+        """Return whether labels say nothing about the side, as where users and items are counted from 1.
+
+        That is so where a tenth of the labels of the smaller side name nodes of the other side, too: a few
+        may be mistakes. This reads all labels.
+        """
         if self.is_dst is None:
             return False
         sources, destinations = self.labels[~self.is_dst], self.labels[self.is_dst]
-        return bool(len(np.intersect1d(sources, destinations)))
+        smaller = min(len(sources), len(destinations))
+        return 10 * len(np.intersect1d(sources, destinations)) >= smaller > 0
 
     @cached_property
     def index(self) -> Mapping[tuple[bool, int | str], int]:

@@ -101,8 +101,8 @@ def _request(given: Sequence[Path], reading: ReadOptions) -> BuildRequest:
         raise DataError(f"{missing[0]}: no such file or folder; check the path.")
     if others := [path for path in paths if not is_parquet(path)]:
         raise DataError(
-            f"{others[0]} is not a Parquet file, and an index is made of these alone. Smaller files are read "
-            "without an index; to convert a large CSV file with DuckDB: COPY (FROM 'a.csv') TO 'a.parquet'."
+            f"{others[0]} is not a Parquet file, and an index is built from Parquet files only. Smaller "
+            "files need no index; to convert a large CSV with DuckDB: COPY (FROM 'a.csv') TO 'a.parquet'."
         )
     if not paths:
         raise ConfigError("Give at least one Parquet file or folder to index.")

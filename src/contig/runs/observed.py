@@ -15,7 +15,13 @@ from numpy.typing import NDArray
 from contig.data.clock import LATEST, TimeSpan, duration, find_wrong_unit, out_of_range
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
-from contig.data.growing import GrowingArray, GrowingIds, reject_exchanged
+from contig.data.growing import (
+    GrowingArray,
+    GrowingIds,
+    NumberedEvents,
+    reject_swapped,
+    warn_of_other_side,
+)
 from contig.data.ids import TextIds
 from contig.data.validation import EventColumns
 from contig.errors import DataError
@@ -64,6 +70,8 @@ class GrowingStream:
         overlap = Overlap(self.arrivals.stream.time_span, t, known, place, late)
         overlap.reject_known()
         overlap.reject_late()
+        numbered = NumberedEvents(new.src, new.dst, new.labels, new.is_dst)
+        warn_of_other_side(self.ids, numbered, lambda row: place(int(order[row])))
         if np.any(np.diff(order) != 1):
             log.warning("The new events were not in time order; sorted by time.")
         return new
@@ -84,10 +92,10 @@ class GrowingStream:
     def _numbered(self, events: EventColumns, place: Place) -> tuple[NewEvents, Ints]:
         """Return events in time order, by internal ids, and the row of each."""
         stream = self.arrivals.stream
-        t = _times_of_type(stream, events.t, place)
+        t = _times_of_type(stream, events, place)
         order = np.argsort(t, kind="stable")
         numbered = self.ids.number(_ordered(events.src, order), _ordered(events.dst, order))
-        reject_exchanged(self.ids.ids, numbered, lambda row: place(int(order[row])))
+        reject_swapped(self.ids, numbered, lambda row: place(int(order[row])))
         features = _features(stream, events)
         features = None if features is None else features[order]
         t, nodes = t[order], (numbered.labels, numbered.is_dst)
@@ -149,8 +157,9 @@ def selected_rows(events: EventColumns, rows: Ints) -> EventColumns:
     )
 
 
-def _times_of_type(stream: EventStream, t: Array, place: Place) -> Array:
+def _times_of_type(stream: EventStream, events: EventColumns, place: Place) -> Array:
     """Return times of the stream's type; reject those that it cannot hold and those in another unit."""
+    t = events.t
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
         raise DataError(f"{place(row)}: t={t[row]} is not a whole number, as the times of this run are.")
@@ -159,26 +168,31 @@ def _times_of_type(stream: EventStream, t: Array, place: Place) -> Array:
         raise DataError(
             f"{place(row)}: t={t[row]}: times from {LATEST:,} on may overflow; is the unit right?"
         )
-    if wrong := find_wrong_unit(t, stream.time_span):
+    if wrong := find_wrong_unit(t, stream.time_span, dates=events.dates):
         raise DataError(f"{place(wrong.row)}: t={t[wrong.row]} {wrong.problem}")
     return t.astype(stream.t.dtype)
 
 
-def check_far_ahead(t: Array, known: TimeSpan, place: Place) -> None:
-    """Warn of an event long after the last known one, and reject it if it is also in the future.
+def check_far_ahead(events: EventColumns, known: TimeSpan, place: Place) -> str | None:
+    """Return a warning about an event long after the last known one; reject it if it is in the future.
 
-    Once such an event is known, all earlier ones are late. A mistyped year does this.
+    Once such an event is known, all earlier ones are late. A mistyped year does this. A run that knows events
+    of the future already may learn of others.
     """
+    t, second = events.t, known.per_second
     row, ahead = int(np.argmax(t)), float(t.max()) - known.last
-    month, year = 30 * 86_400 * known.per_second, 365 * 86_400 * known.per_second
-    if known.unix is None or ahead <= max(known.span, month) or find_wrong_unit(t, known) is not None:
-        return  # the last of which is rejected later
-    when, silence = known.written(t[row].item()), duration(ahead / known.per_second)
+    wrong = find_wrong_unit(t, known, dates=events.dates)
+    if known.unix is None or wrong is not None:  # which is rejected later
+        return None
+    rejected = ahead > 365 * 86_400 * second and t[row] > time.time() * second >= known.last
+    if not rejected and ahead <= max(known.span, 30 * 86_400 * second):
+        return None
+    when, silence = known.written(t[row].item()), duration(ahead / second)
     text = f"{place(row)}: t={when} is {silence} after the last event that the run knows, at "
     text += f"{known.written(known.last)}. Events before it are late from now on."
-    if ahead > max(10 * known.span, year) and t[row] > time.time() * known.per_second:
+    if rejected:
         raise DataError(f"{text} It is in the future: correct the time.")
-    log.warning(f"{text} Is the time right?")
+    return f"{text} Is the time right?"
 
 
 def _features(stream: EventStream, events: EventColumns) -> Array | None:

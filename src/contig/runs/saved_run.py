@@ -164,7 +164,7 @@ class SavedRun(TrainedModel):
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
-            check_far_ahead(columns.t, self.stream.time_span, place)
+            warning = check_far_ahead(columns, self.stream.time_span, place)
             with self._undone_on_failure():
                 labeled = 0
                 if repeated == "skip":
@@ -174,6 +174,8 @@ class SavedRun(TrainedModel):
                     self.observe_columns(columns, place, repeated=known_policy(repeated), late=late)
                 if added or labeled:
                     self._save_observed()
+            if added and warning:
+                log.warning(warning)
         return added
 
     def skip_known(

@@ -19,7 +19,7 @@ from contig.data.events import EventStream
 from contig.data.growing import GrowingIds, reject_other_side
 from contig.data.ids import Side
 from contig.data.validation import EventColumns, check_lengths, validate_ids
-from contig.errors import ConfigError, DataError, UnknownNodeError, unknown
+from contig.errors import ConfigError, DataError, unknown
 from contig.history import History
 from contig.history.columns import comparable_times
 from contig.models import Model, NodeState
@@ -339,10 +339,9 @@ class TrainedModel:
             return self._score_columns(pairs, place, as_of)
 
     def _score_columns(self, pairs: EventColumns, place: Callable[[int], str], as_of: AsOf) -> Scores:
-        try:
-            src = self.stream.ids.find_rows(pairs.src, "src", place)
-            dst = self.stream.ids.find_rows(pairs.dst, "dst", place)
-        except UnknownNodeError:
+        src = self.stream.ids.numbers_of(pairs.src, "src")
+        dst = self.stream.ids.numbers_of(pairs.dst, "dst")
+        if (src < 0).any() or (dst < 0).any():
             return self._with_nodes_of(pairs, place)._score_columns(pairs, place, as_of)
         t = score_times(pairs.t, self.stream.time_span, place)
         order = np.argsort(t, kind="stable")
@@ -358,8 +357,9 @@ class TrainedModel:
 
     def _with_nodes_of(self, pairs: EventColumns, place: Callable[[int], str]) -> Self:
         """Return a copy, for reading only, that also knows the nodes of pairs that no event has named."""
-        found = GrowingIds(self.stream.ids).number(pairs.src, pairs.dst)
-        reject_other_side(self.stream.ids, found, place)
+        known = GrowingIds(self.stream.ids)
+        found = known.number(pairs.src, pairs.dst)
+        reject_other_side(known, found, place)
         arrivals = self.arrivals.with_nodes(found.labels, found.is_dst, self.new_node)
         state = self.state.clone()
         state.grow(arrivals.stream.num_nodes)

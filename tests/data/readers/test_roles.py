@@ -252,6 +252,15 @@ def test_all_missing_columns_are_reported_at_once(tmp_path: Path) -> None:
     assert "no column for 'src' and 'dst' and 't'" in rejection(path)
 
 
+def test_columns_with_usual_names_are_suggested_but_not_as_features(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("user,item,timestamp,prices\n1,2,3,4\n")
+    assert "Did you mean 'user'?" in rejection(path, src="usr")
+    assert "Did you mean 'timestamp'?" in rejection(path, t="tiemstamp")
+    assert "Did you mean 'prices'?" in rejection(path, features=["price"])
+    assert "Did you mean" not in rejection(path, features=["timestamps"])
+
+
 def test_columns_are_suggested_as_a_shell_takes_them(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("Tx ID,Booked At,Account No.,Merchant,Is Fraud?\n1,3,a,b,0\n")

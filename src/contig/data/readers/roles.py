@@ -96,9 +96,13 @@ def _reject_unknown(table: OpenedTable, reading: ReadOptions) -> None:
     if not wrong:
         return
     problem = " and ".join(f"no column {name!r} for the {ROLE_WORDS[role]}" for role, name in wrong)
-    taken = {plain_name(str(name)) for _, name in given} | {a for names in ALIASES.values() for a in names}
-    free = [name for name in table.names if plain_name(name) not in taken]
-    near = [m for _, name in wrong if isinstance(name, str) for m in close_names(name, free)]
+    taken = {plain_name(str(name)) for _, name in given}
+    near = [
+        close
+        for role, name in wrong
+        if isinstance(name, str)
+        for close in close_names(name, [n for n in table.names if _is_free(n, role, taken)])
+    ]
     hint = f" Did you mean {' or '.join(map(repr, dict.fromkeys(near)))}?" if near else ""
     counted = ", counted from 0" if any(isinstance(name, int) for _, name in wrong) else ""
     mixed = any(isinstance(name, int) for _, name in given) and any(
@@ -113,6 +117,13 @@ def _reject_unknown(table: OpenedTable, reading: ReadOptions) -> None:
         advice = " Add it (values may be missing), or name other columns with features= (--features)."
     there = f"There are {listed(table.names)}{counted}."
     raise DataError(f"{table.origin}: there is {problem}.{hint} {there}{advice}")
+
+
+def _is_free(column: str, role: str, taken: set[str]) -> bool:
+    """Return whether a column may be meant for a role; one that is known by its name is not a feature."""
+    name = plain_name(column)
+    known = role == "features" and any(name in names for names in ALIASES.values())
+    return name not in taken and not known
 
 
 def _matches(table: OpenedTable, given: ColumnName) -> list[int]:
