@@ -13,11 +13,14 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from contig.errors import ConfigError
@@ -135,7 +138,14 @@ class Ranks:
         """Return a folder for what this rank writes, if it is not the first; it is removed at the end."""
         own = Path(tempfile.mkdtemp(prefix=f"contig-rank-{self.rank}-"))
         atexit.register(shutil.rmtree, own, ignore_errors=True)
+        _exit_on_sigterm()
         return own
+
+
+def _exit_on_sigterm() -> None:
+    """Let SIGTERM, by which torchrun ends the other ranks when one has failed, end this process in order."""
+    if current_thread() is main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
 
 
 def _differing(one: Any, other: Any) -> tuple[Any, Any]:

@@ -304,4 +304,22 @@ def test_a_named_column_overrides_the_usual_one(tmp_path: Path) -> None:
     second = read_new_events(table, contig.ReadOptions(src="other", t="time"), None, usual=usual).columns
     assert (second.src.labels.tolist(), second.t.tolist()) == (["b"], [7])
     assert contig.ReadOptions(src=0, dst=1, t=2).named is None
+
+
+def test_another_column_is_not_taken_for_a_missing_one_of_the_run() -> None:
+    """Here ``source`` is the channel of a sale; without it, nothing would be recognized."""
+    usual = contig.ReadOptions(src="customer", dst="sku", t="ordered")
+    table = {"source": ["web"], "sku": ["x1"], "ordered": [7]}
+    with pytest.raises(
+        DataError, match=r"no column 'customer' for the sources, which the run was .*\(--src\)"
+    ):
+        read_new_events(table, contig.ReadOptions(), None, usual=usual)
+    named = read_new_events(table, contig.ReadOptions(src="source"), None, usual=usual).columns
+    assert named.src.labels.tolist() == ["web"]
+    others = {"src": ["web"], "dst": ["x1"], "t": [7]}  # has names of its own
+    assert read_new_events(others, contig.ReadOptions(), None, usual=usual).columns.t.tolist() == [7]
+
+
+def test_columns_by_position_are_not_remembered() -> None:
+    assert contig.ReadOptions(src=0, dst=1, t=2).named is None
     assert contig.ReadOptions(features=["x"], format="csv").named is None

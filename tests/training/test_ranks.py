@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -293,3 +294,24 @@ def test_ranks_that_disagree_say_which_options_differ(monkeypatch: pytest.Monkey
         Ranks(0, 2).check_agreement({"options": {"model": "tgn", "train": {"epochs": 1, "lr": 0.1}}})
     assert "{'train': {'lr': 0.5}}" in str(error.value)
     assert "epochs" not in str(error.value)
+
+
+WAITING_RANK = """
+import sys
+from contig.ranks import Ranks
+print(Ranks(1, 2).temporary_folder(), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_rank_that_is_ended_removes_its_folder() -> None:
+    """torchrun sends SIGTERM to the others when one rank has failed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", WAITING_RANK], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as rank:
+        assert rank.stdout is not None
+        folder = Path(rank.stdout.readline().strip())
+        assert folder.is_dir()
+        rank.terminate()
+        assert rank.wait(60) == 128 + signal.SIGTERM
+    assert not folder.exists()

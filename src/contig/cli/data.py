@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,10 +95,12 @@ READING_OPTIONS: dict[str, Any] = {
 }
 
 
-def reads_events(command: Callable[..., None]) -> Callable[..., None]:
+def reads_events(
+    command: Callable[..., None], names: Collection[str] = tuple(READING_OPTIONS)
+) -> Callable[..., None]:
     """Give a command the options that say how events are read, as one parameter ``reading``.
 
-    Typer reads a command's signature, so the parameter is replaced there by one for each option.
+    Typer reads a command's signature, so the parameter is replaced there by one for each of ``names``.
     """
     signature = inspect.signature(command, eval_str=True)
     parameters = []
@@ -107,13 +109,14 @@ def reads_events(command: Callable[..., None]) -> Callable[..., None]:
             parameters += [
                 parameter.replace(name=name, annotation=option, default=None)
                 for name, option in READING_OPTIONS.items()
+                if name in names
             ]
         else:
             parameters.append(parameter)
 
     @functools.wraps(command)
     def wrapper(**given: Any) -> None:
-        reading = parse_reading(**{name: given.pop(name) for name in READING_OPTIONS})
+        reading = parse_reading(**{name: given.pop(name) for name in names})
         command(reading=reading, **given)
 
     wrapper.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]

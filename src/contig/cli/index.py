@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from contig.cli import console, data
 from contig.cli.commands import Command
-from contig.data.read_options import ReadOptions
+from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.errors import ConfigError
 from contig.wording import counted
 
@@ -27,7 +28,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
         ("contig train clicks.index --out runs/clicks", "use it like a file"),
     ),
 )
-@data.reads_events
+@partial(data.reads_events, names=INDEX_OPTIONS)
 def index(
     files: Annotated[
         list[Path],

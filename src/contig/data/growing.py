@@ -164,7 +164,7 @@ def _swapped(
     return (
         f"{place(row)}: node {label!r} is a {known} in this stream, but a {here} here{more}. Are the columns "
         "swapped? Name them with src= and dst= (--src, --dst). Where a node can be on both sides, train "
-        "with bipartite=False (--no-bipartite)."
+        "with bipartite=False (--unipartite)."
     )
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from contig.data.columns import Array
 from contig.data.events import COLUMNS, EventStream
 from contig.data.ids import NodeIds
-from contig.data.read_options import ReadOptions
+from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.errors import ConfigError, ContigError, DataError
 from contig.files import disk_errors, link_or_copy, replacing, sha256, write_json
 from contig.schema import Record, decode, encode, read_versioned
@@ -97,10 +97,10 @@ def read_index(folder: Path, reading: ReadOptions) -> EventStream:
         raise DataError(f"{folder} is a file; an index is a folder that 'contig index' makes.")
     given = set(reading.as_dict()) - {"format", "node_features", "data_dir"}
     if given - {"features"} or reading.feature_columns:
-        raise ConfigError(
-            f"{folder} is an index, whose columns are fixed: {min(given)!r} does not apply. Give it to "
-            "'contig index'."
-        )
+        known = sorted(given.intersection(INDEX_OPTIONS))
+        cure = " Give it to 'contig index'." if known else ""
+        name = known[0] if known else min(given)
+        raise ConfigError(f"{folder} is an index, whose columns are fixed: {name!r} does not apply.{cure}")
     stream = open_index(folder)
     return replace(stream, edge_features=None) if reading.features is False else stream
 

@@ -36,6 +36,7 @@ _EXPECTED: dict[tuple[type, ...], str] = {
     _TEXT: "text",
     (bool, Sequence): "True, False or a list of columns",
 }
+INDEX_OPTIONS = ("src", "dst", "t", "label", "features", "bipartite")  # that apply to building an index
 _KINDS: dict[str, tuple[type, ...]] = {
     **dict.fromkeys(("src", "dst", "t", "label"), _COLUMN),
     "features": (bool, Sequence),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from contig.data.numbers import EXACT
-from contig.data.read_options import ReadOptions
+from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.data.readers.opened import Roles
 from contig.data.readers.parquet import open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
@@ -105,11 +105,10 @@ def find_sources(
 
 
 def _reject_options(reading: ReadOptions) -> None:
-    allowed = ("src", "dst", "t", "label", "features", "bipartite")
     for option in reading.as_dict():
-        if option not in allowed:
+        if option not in INDEX_OPTIONS:
             raise ConfigError(
-                f"{option!r} does not apply to an index, which takes {', '.join(allowed)} only."
+                f"{option!r} does not apply to an index, which takes {', '.join(INDEX_OPTIONS)} only."
             )
 
 

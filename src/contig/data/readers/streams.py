@@ -20,11 +20,12 @@ from contig.data.events import EventStream
 from contig.data.feature_columns import Kind
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
+from contig.data.readers.names import listed
 from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
-from contig.data.readers.roles import find_roles, has_column, users_and_items
+from contig.data.readers.roles import REQUIRED, ROLE_WORDS, find_roles, has_column, users_and_items
 from contig.data.readers.tables import open_table
 from contig.data.validation import EventColumns, validate_arrays, validate_new_labels
 from contig.errors import ConfigError, ContigError, DataError
@@ -111,6 +112,7 @@ def _as_usual(reading: ReadOptions, usual: ReadOptions | None, table: OpenedTabl
     if usual is None or reading.positional:
         return reading
     roles = [role for role, name in usual.columns.items() if has_column(table, name)]
+    _reject_missing(reading, usual, table, roles)
     changes: ReadKeywords = {}
     for role in roles:
         if reading.columns[role] is None:
@@ -120,6 +122,22 @@ def _as_usual(reading: ReadOptions, usual: ReadOptions | None, table: OpenedTabl
     if reading.features is None:
         changes["features"] = usual.features
     return reading.updated(**changes)
+
+
+def _reject_missing(
+    reading: ReadOptions, usual: ReadOptions, table: OpenedTable, roles: Sequence[str]
+) -> None:
+    """Reject a table with some of the usual columns: for the others, no other column may be taken."""
+    if not set(roles) & set(REQUIRED):
+        return  # it has names of its own
+    for role in REQUIRED:
+        name = usual.columns[role]
+        if name is not None and role not in roles and reading.columns[role] is None:
+            option = "time" if role == "t" else role
+            raise DataError(
+                f"{table.origin}: there is no column {name!r} for the {ROLE_WORDS[role]}, which the run was "
+                f"trained with. There are {listed(table.names)}; name one with {role}= (--{option})."
+            )
 
 
 def _columns_of(
