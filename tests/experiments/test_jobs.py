@@ -92,7 +92,7 @@ def test_an_interrupted_run_is_resumed(fitted: list[tuple[Any, ...]], tmp_path: 
     assert fitted == [(job.folder, {"device": "cpu"})]
 
 
-def test_a_run_without_a_checkpoint_starts_anew(
+def test_a_run_without_a_checkpoint_starts_over(
     visits: Path, fitted: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     [job] = plan([Recipe(str(visits), "tgn", reading=COLUMNS)], 1, tmp_path)

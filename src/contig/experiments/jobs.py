@@ -58,7 +58,7 @@ class Job:
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def run(self, device: str) -> None:
-        """Train, or resume a training that was interrupted; one without a checkpoint starts anew."""
+        """Train, or resume a training that was interrupted; one without a checkpoint starts over."""
         recipe = self.recipe
         if RunFolder(self.folder).has_results:
             resume(self.folder, device=device)
