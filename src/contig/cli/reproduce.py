@@ -91,7 +91,8 @@ Archive = Annotated[
         "--archive",
         metavar="FILE.tar.xz",
         show_default=False,
-        help="Also write the results of all finished runs to one file, without weights.",
+        help="Also write the results of every finished run to one file, without weights: to keep, or to "
+        "unpack into FOLDER and continue.",
     ),
 ]
 AnyNumerics = Annotated[
@@ -227,8 +228,7 @@ def _write(plan: Plan, names: Sequence[str], failures: Sequence[str], archive: P
     for line in left_out:
         console.notice(line)
     if archive is not None:
-        runs = counted(write_archive(shown, archive), "run")
-        console.notice(f"wrote {archive} ({runs} with all evaluations)")
+        console.notice(f"wrote {archive} ({counted(write_archive(shown, archive), 'finished run')})")
     requested = {"claims", *plan.groups}
     return [sheet for sheet in write_results(shown, failures) if sheet.name in requested]
 
