@@ -258,6 +258,7 @@ def test_an_interruption_is_reported_once_with_the_way_to_continue(
         (["table2", "--datasets", "mok"], "Did you mean 'mooc'"),
         (["table2", "--datasets", ","], "--datasets ',' is empty"),
         (["table2", "--configs", "nofolder"], "--configs nofolder is not a folder"),
+        (["table2", "--archive", "r.tar.xz", "--part", "2/3"], "leave out --part 2/3, or write it"),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(

@@ -153,6 +153,11 @@ def reproduce(
         raise ConfigError(f"--configs {configs} is not a folder; omit it to use the recipes of the package.")
     if archive is not None:
         check_archive(archive)
+        if not sweep.part.whole:
+            raise ConfigError(
+                f"--archive {archive} is written from the results of all parts; leave out --part {part}, or "
+                "write it with --only-done when all parts have ended."
+            )
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     chosen = {
