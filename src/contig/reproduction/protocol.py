@@ -7,23 +7,23 @@ from typing import Any
 
 from contig.experiments.jobs import Job
 from contig.experiments.training_settings import LEDGER_NOTE
+from contig.models import model_class
 from contig.reproduction.items.notes import known_nodes_notes
 from contig.reproduction.paper import MODEL, paper, published_datasets, published_settings
 from contig.reproduction.plan import Plan
-from contig.reproduction.study import Study
 
 PROTOCOL, DIFFERENCES = "Protocol", "Differences from the paper"
 
 
 def protocol_page(plan: Plan) -> str:
     """Write the protocol and the differences as a page of Markdown."""
-    parts = {PROTOCOL: protocol(plan.study), DIFFERENCES: differences(plan)}
+    parts = {PROTOCOL: protocol(plan), DIFFERENCES: differences(plan)}
     return "\n".join(
         f"# {title}\n\n" + "".join(f"- {line}\n" for line in lines) for title, lines in parts.items()
     )
 
 
-def protocol(study: Study) -> list[str]:
+def protocol(plan: Plan) -> list[str]:
     """Say how everything is measured."""
     return [
         "Events are split by time quantile 70/15/15. States and history carry over from training through "
@@ -37,11 +37,11 @@ def protocol(study: Study) -> list[str]:
         "In Tables 2 and 4 and Fig. 5 the negatives of inductive events are drawn among those events' own "
         "destinations, and batches hold inductive events alone, as in TGN's code and DyGLib.",
         "AP and AUC are averaged over batches, as in the published tables.",
-        *dict.fromkeys(line for item in study.items for line in item.protocol),
+        *dict.fromkeys(line for item in plan.study.items for line in item.protocol),
         "All models of a table have the same limit of epochs and the same patience. Learning rates, and the "
         "few settings of the recipes in configs/, were chosen by hand on validation events: there was no "
         "search of equal effort for every model.",
-        f"{seeds_text(study)} for weights, dropout and training negatives; the split is always the same.",
+        f"{seeds_text(plan)} for weights, dropout and training negatives; the split is always the same.",
     ]
 
 
@@ -60,7 +60,7 @@ def differences(plan: Plan) -> list[str]:
         *known_nodes_notes(study),
         "Node states of inductive events know every earlier event; TGN's code and DyGLib walk the inductive "
         "events alone, so that the memories of their models miss the other events of the test.",
-        f"{seeds_text(study)} here, {paper().runs} runs in the paper: our deviations are less reliable.",
+        f"{seeds_text(plan)} here, {paper().runs} runs in the paper: our deviations are less reliable.",
         *model_differences(plan),
         *interval_differences(plan),
         LEDGER_NOTE,
@@ -115,6 +115,11 @@ def _word(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
-def seeds_text(study: Study) -> str:
-    """Name the seeds."""
-    return f"Seeds 0 to {study.seeds - 1}" if study.seeds > 1 else "Seed 0 only"
+def seeds_text(plan: Plan) -> str:
+    """Name the seeds of the finished runs, or those planned if nothing is finished; heuristics have none."""
+    learned = [job for job in plan.jobs if model_class(job.recipe.model).learns]
+    seeds = sorted({job.seed for job in learned if job.done}) or list(range(plan.study.seeds))
+    if len(seeds) == 1:
+        return f"Seed {seeds[0]} only"
+    gapless = seeds[-1] - seeds[0] == len(seeds) - 1
+    return f"Seeds {seeds[0]} to {seeds[-1]}" if gapless else f"Seeds {', '.join(map(str, seeds))}"
