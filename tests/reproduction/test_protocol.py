@@ -47,6 +47,17 @@ def test_a_setting_that_differs_on_one_dataset_names_it(tmp_path: Path) -> None:
     assert "lr is 0.0003 (paper: 0.0001)" in line
 
 
+def test_a_variant_is_not_the_papers_model(tmp_path: Path) -> None:
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    recipe = {"data": "mooc", "model": "contig", "variants": {"activity": {"activity": True}}}
+    (folder / "mooc.json").write_text(json.dumps(recipe))
+    plan = planned(tmp_path, "table2", configs=folder)
+    assert {job.recipe.variant for job in plan.jobs if job.recipe.settings.get("activity")} == {"activity"}
+    [line] = model_differences(plan)
+    assert "activity" not in line
+
+
 @pytest.mark.parametrize("item", ["table4", "fig5", "fig6"])
 def test_model_differences_of_every_item_about_the_papers_model(item: str, tmp_path: Path) -> None:
     [line] = model_differences(planned(tmp_path, item))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from contig.experiments.jobs import Job
+from contig.experiments.recipes import PLAIN
 from contig.experiments.training_settings import LEDGER_NOTE
 from contig.models import model_class
 from contig.reproduction.items.notes import known_nodes_notes
@@ -76,12 +77,12 @@ def model_differences(plan: Plan) -> list[str]:
     theirs = published_settings()
     found: dict[tuple[str, Any], set[str]] = {}
     datasets: set[str] = set()
-    for dataset, job, varied in _model_runs(plan):
+    for dataset, job in _model_runs(plan):
         datasets.add(dataset)
         config = job.recipe.config(job.seed).as_dict()
         ours = {**config["options"], **config["train"]}
         for key, value in theirs.items():
-            if ours[key] != value and key != varied:
+            if ours[key] != value:
                 found.setdefault((key, ours[key]), set()).add(dataset)
     changes = []
     for (key, value), affected in found.items():
@@ -104,11 +105,16 @@ def interval_differences(plan: Plan) -> list[str]:
     ]
 
 
-def _model_runs(plan: Plan) -> Iterator[tuple[str, Job, str]]:
-    """Yield the runs of the paper's model with dataset and series; in Fig. 5 that is the option varied."""
+def _model_runs(plan: Plan) -> Iterator[tuple[str, Job]]:
+    """Yield the runs of the paper's model with their datasets.
+
+    Variants next to the model itself are left out: they change an option on purpose, which their labels name.
+    """
     for groups in plan.groups.values():
         for group in groups:
-            yield from ((group.dataset, j, group.series) for j in group.jobs if j.recipe.model == MODEL)
+            runs = [job for job in group.jobs if job.recipe.model == MODEL]
+            plain = [job for job in runs if job.recipe.variant == PLAIN]
+            yield from ((group.dataset, job) for job in plain or runs)
 
 
 def _word(value: object) -> str:
