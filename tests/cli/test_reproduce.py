@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import tarfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,6 +202,24 @@ def test_a_failure_is_reported_and_the_rest_is_shown(
     assert {row["label"] for row in json.loads(answer.out)} == {"contig"}
 
 
+def test_a_run_from_an_archive_is_trained_again_for_another_item(
+    visits: Path, here: Path, started: list[Work]
+) -> None:
+    options = ["--quick", "--models", "tgn", "--no-heuristics", "--device", "cpu", "--datasets", visits]
+    made = Answer("reproduce", "table2", *options, "--out", "made", "--archive", "made.tar.xz")
+    assert "wrote made.tar.xz (1 finished run)" in made.err
+    with tarfile.open("made.tar.xz") as file:
+        file.extractall("again", filter="data")
+    kept = Answer("reproduce", "table2", *options, "--out", "again")
+    assert (kept.code, kept.out, len(started)) == (0, made.out, 2)
+    more = Answer("reproduce", "table2", "fig4", *options, "--out", "again")
+    assert more.code == 0, more.err
+    assert "1 finished run without weights: trained again" in more.err
+    assert "3 of 3, intervals of" in more.err
+    assert [type(work) for work in started[2:]] == [Job, Evaluation, Evaluation]
+    assert (tgn_run(here / "again") / "best.pt").exists()
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -239,6 +258,7 @@ def test_an_interruption_is_reported_once_with_the_way_to_continue(
         (["table2", "--datasets", "mok"], "Did you mean 'mooc'"),
         (["table2", "--datasets", ","], "--datasets ',' is empty"),
         (["table2", "--configs", "nofolder"], "--configs nofolder is not a folder"),
+        (["table2", "--archive", "r.tar.xz", "--part", "2/3"], "leave out --part 2/3, or write it"),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(

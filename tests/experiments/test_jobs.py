@@ -13,10 +13,10 @@ from support.trained import TINY, fast_training, identical_runs, tiny_stream
 
 from contig.data.datasets import open_stream
 from contig.data.read_options import ReadOptions
-from contig.errors import RunError
+from contig.errors import DataError, RunError
 from contig.experiments import jobs as module
 from contig.experiments.evaluations import Evaluation
-from contig.experiments.jobs import Job, Work, as_chains, plan, run_jobs
+from contig.experiments.jobs import Job, Work, as_chains, plan, remaining, run_jobs
 from contig.experiments.recipes import Recipe
 from contig.files import write_json
 from contig.runs.run import Run
@@ -81,7 +81,10 @@ def test_a_job_trains_its_recipe(visits: Path, fitted: list[tuple[Any, ...]], tm
     job.run("cpu")
     [(events, model, named)] = fitted
     assert (events.fingerprint(), events.num_nodes) == (stream.fingerprint(), 4)
-    assert (model, named) == ("tgn", {"out": job.folder, "device": "cpu", "dim": "8", "seed": 1})
+    assert (model, named) == (
+        "tgn",
+        {"out": job.folder, "device": "cpu", "overwrite": False, "dim": "8", "seed": 1},
+    )
 
 
 def test_an_interrupted_run_is_resumed(fitted: list[tuple[Any, ...]], tmp_path: Path) -> None:
@@ -92,7 +95,7 @@ def test_an_interrupted_run_is_resumed(fitted: list[tuple[Any, ...]], tmp_path: 
     assert fitted == [(job.folder, {"device": "cpu"})]
 
 
-def test_a_run_without_a_checkpoint_starts_anew(
+def test_a_run_without_a_checkpoint_starts_over(
     visits: Path, fitted: list[tuple[Any, ...]], tmp_path: Path
 ) -> None:
     [job] = plan([Recipe(str(visits), "tgn", reading=COLUMNS)], 1, tmp_path)
@@ -101,6 +104,39 @@ def test_a_run_without_a_checkpoint_starts_anew(
     job.run("cpu")
     [(events, model, named)] = fitted
     assert (len(events), model, named["out"]) == (3, "tgn", job.folder)
+
+
+def test_a_finished_run_without_weights_starts_over_without_its_results(
+    visits: Path, fast_training: None, tmp_path: Path
+) -> None:
+    rows = "".join(f"{i % 5},{i % 3},{i}\n" for i in range(40))
+    visits.write_text("who,page,when\n" + rows)
+    recipe = Recipe(str(visits), "recency", reading=COLUMNS)
+    [first] = plan([recipe], 1, tmp_path / "first")
+    first.run("cpu")
+    [job] = plan([recipe], 1, tmp_path / "again")
+    for name in ("config.json", "checksums.json", "metrics.json"):
+        (job.folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (job.folder / name).write_bytes((first.folder / name).read_bytes())
+    write_json(job.folder / "metrics.json", {"of": "the lost weights"})
+    write_json(job.folder / "evaluations/link.json", {"of": "the lost weights"})
+    (job.folder / "notes.txt").write_text("mine")
+    assert job.done
+    job.run("cpu")
+    assert not job.lacks_weights
+    assert job.metrics().result == first.metrics().result
+    assert Run.open(job.folder, "cpu").stream.num_nodes == 8
+    assert not (job.folder / "evaluations").exists()
+    assert (job.folder / "notes.txt").read_text() == "mine"
+
+
+def test_results_without_weights_are_kept_if_the_events_cannot_be_read(visits: Path, tmp_path: Path) -> None:
+    [job] = plan([Recipe(str(visits), "recency", reading=COLUMNS)], 1, tmp_path)
+    finish(job)
+    visits.unlink()
+    with pytest.raises(DataError, match=r"visits\.csv"):
+        job.run("cpu")
+    assert job.done
 
 
 def test_events_that_change_after_planning_are_rejected(
@@ -144,6 +180,7 @@ def test_evaluations_follow_their_job_unless_it_failed(
     jobs = plan(TWO, 2, tmp_path)
     chains = [[job, Evaluation(job, "link"), Evaluation(job, "intervals")] for job in jobs]
     finish(jobs[1])  # trained, but not evaluated
+    (jobs[1].folder / "best.pt").touch()
 
     def run(work: Work, device: str) -> str | None:
         if work == jobs[0] or work == chains[2][1]:
@@ -159,6 +196,40 @@ def test_evaluations_follow_their_job_unless_it_failed(
     }
     for chain in chains[1:]:  # an evaluation that fails does not stop the next one
         assert [work for work in started if work in chain] == [w for w in chain if w != jobs[1]]
+
+
+def test_a_finished_run_without_weights_is_trained_again_if_an_evaluation_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs = plan(TWO, 2, tmp_path)
+    chains = [[job, Evaluation(job, "link"), Evaluation(job, "intervals")] for job in jobs]
+    for job, link, intervals in chains:
+        finish(job)
+        write_json(link.file, {})
+        write_json(intervals.file, {})
+    (jobs[1].folder / "best.pt").touch()
+    for _, _, intervals in chains[1:3]:
+        intervals.file.unlink()
+
+    def run(work: Work, device: str) -> None:
+        finish(work) if isinstance(work, Job) else write_json(work.file, {})
+
+    started = run_inline(monkeypatch, run)
+    assert run_jobs(chains) == []
+    # The first and last are complete, the second has weights, the third has results only.
+    assert started == [chains[1][2], *chains[2]]
+
+
+def test_evaluations_that_several_tables_share_are_done_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [job] = plan(TWO[:1], 1, tmp_path)
+    link = Evaluation(job, "link")
+    chain = [job, link, Evaluation(job, "link")]
+    assert remaining(chain) == [job, link]
+    started = run_inline(monkeypatch, lambda work, device: None)
+    run_jobs([chain])
+    assert started == [job, link]
 
 
 def test_every_training_has_a_process_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""An archive has what tables are made of, of complete runs only."""
+"""An archive has what tables are made of, and is enough to continue from."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.studies import fill, planned, table_of
+from support.inline import run_inline
+from support.studies import LINKS, fill, planned, table_of
 
 from contig.errors import ConfigError
+from contig.experiments.jobs import Job, run_jobs
 from contig.reproduction.archive import check_archive, write_archive
 from contig.reproduction.plan import Plan, make_plan
 
@@ -35,16 +37,38 @@ def test_an_unpacked_archive_gives_the_same_tables(tmp_path: Path) -> None:
     assert all(work.done for job in after.jobs for work in after.chain(job))
 
 
-def test_a_run_without_all_its_evaluations_is_left_out(tmp_path: Path) -> None:
-    before = fill(planned(tmp_path / "one", ITEMS))
-    partly, unfinished = before.jobs[0], before.jobs[3]
-    evaluation = next(work for work in before.chain(partly) if work is not partly)
-    evaluation.file.unlink()  # type: ignore[attr-defined]
+def partly_done(folder: Path) -> tuple[Plan, Job, Job]:
+    """Return a study, one of its runs without an evaluation, and one that is not finished."""
+    plan = fill(planned(folder, ITEMS))
+    partly, unfinished = plan.jobs[0], plan.jobs[3]
+    (partly.folder / LINKS).unlink()
     (unfinished.folder / "metrics.json").unlink()
-    assert write_archive(before, tmp_path / "some.tar.xz") == len(before.jobs) - 2
+    return plan, partly, unfinished
+
+
+def test_a_finished_run_is_kept_with_the_evaluations_it_has(tmp_path: Path) -> None:
+    before, partly, unfinished = partly_done(tmp_path / "one")
+    assert write_archive(before, tmp_path / "some.tar.xz") == len(before.jobs) - 1
     after = unpacked(tmp_path / "some.tar.xz", tmp_path / "two")
-    missing = {job.name for job in after.jobs if not job.folder.exists()}
-    assert missing == {partly.name, unfinished.name}
+    assert [job.name for job in after.jobs if not job.folder.exists()] == [unfinished.name]
+    kept = tmp_path / "two" / "runs" / partly.name / "evaluations"
+    assert [path.name for path in kept.iterdir()] == ["recommend.json"]
+    for name in ITEMS.split():
+        assert table_of(after, name).sheet() == table_of(before, name).sheet()
+
+
+def test_what_an_unpacked_run_lacks_is_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, partly, unfinished = partly_done(tmp_path / "one")
+    write_archive(before, tmp_path / "some.tar.xz")
+    after = unpacked(tmp_path / "some.tar.xz", tmp_path / "two")
+    started = run_inline(monkeypatch, lambda work, device: None)
+    run_jobs([after.chain(job) for job in after.jobs])
+    link = Path(LINKS).stem
+    assert [work.name for work in started] == [
+        name
+        for job in (partly, unfinished)
+        for name in (job.name, f"{link} of {job.name}", f"recommend of {job.name}")
+    ]
 
 
 def test_equal_results_make_equal_archives(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.finished import finish
 from support.studies import planned
 
 from contig.reproduction.protocol import (
@@ -46,6 +47,17 @@ def test_a_setting_that_differs_on_one_dataset_names_it(tmp_path: Path) -> None:
     assert "lr is 0.0003 (paper: 0.0001)" in line
 
 
+def test_a_variant_is_not_the_papers_model(tmp_path: Path) -> None:
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    recipe = {"data": "mooc", "model": "contig", "variants": {"activity": {"activity": True}}}
+    (folder / "mooc.json").write_text(json.dumps(recipe))
+    plan = planned(tmp_path, "table2", configs=folder)
+    assert {job.recipe.variant for job in plan.jobs if job.recipe.settings.get("activity")} == {"activity"}
+    [line] = model_differences(plan)
+    assert "activity" not in line
+
+
 @pytest.mark.parametrize("item", ["table4", "fig5", "fig6"])
 def test_model_differences_of_every_item_about_the_papers_model(item: str, tmp_path: Path) -> None:
     [line] = model_differences(planned(tmp_path, item))
@@ -59,10 +71,10 @@ def test_no_model_differences_without_the_papers_model(tmp_path: Path) -> None:
 
 
 def test_each_item_adds_its_protocol(tmp_path: Path) -> None:
-    both = " ".join(protocol(planned(tmp_path, "table3 fig3").study))
+    both = " ".join(protocol(planned(tmp_path, "table3 fig3")))
     assert "Classification trains" in both
     assert "Recommendation ranks" in both
-    one = " ".join(protocol(planned(tmp_path, "table2").study))
+    one = " ".join(protocol(planned(tmp_path, "table2")))
     assert "Classification" not in one
     assert "Recommendation" not in one
 
@@ -70,7 +82,7 @@ def test_each_item_adds_its_protocol(tmp_path: Path) -> None:
 def test_the_page_is_complete(tmp_path: Path) -> None:
     plan = planned(tmp_path)
     page = protocol_page(plan)
-    for line in (*protocol(plan.study), *differences(plan)):
+    for line in (*protocol(plan), *differences(plan)):
         assert f"\n- {line}\n" in page
     assert page.count("\n# ") + page.startswith("# ") == 2
 
@@ -81,7 +93,20 @@ def test_one_seed_and_a_small_scale(tmp_path: Path) -> None:
     text = " ".join(differences(plan))
     assert "QUICK: small" in text
     assert "dim is 8 (paper: 172)" in text
-    assert "Seed 0 only" in " ".join(protocol(plan.study))
+    assert "Seed 0 only" in " ".join(protocol(plan))
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [((0,), "Seed 0 only"), ((0, 1, 2), "Seeds 0 to 2"), ((0, 2), "Seeds 0, 2"), ((1, 2), "Seeds 1 to 2")],
+)
+def test_the_seeds_are_those_of_finished_runs(kept: tuple[int, ...], expected: str, tmp_path: Path) -> None:
+    plan = planned(tmp_path, "table2", seeds=5)
+    for job in plan.jobs:
+        if job.seed in kept or job.recipe.model == "edgebank":  # which has one run, whatever the seeds
+            finish(job)
+    assert f"{expected} for weights" in " ".join(protocol(plan))
+    assert f"{expected} here, 10 runs in the paper" in " ".join(differences(plan))
 
 
 def test_models_that_count_intervals_in_events_are_named(tmp_path: Path) -> None:

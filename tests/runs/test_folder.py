@@ -23,6 +23,7 @@ from contig.runs.config import RunConfig
 from contig.runs.folder import RunFolder
 from contig.runs.run import Run
 from contig.training.fit import fit, resume
+from contig.training.refit import refit
 
 CPU = torch.device("cpu")
 
@@ -139,12 +140,51 @@ def test_a_missing_run_suggests_others(run: Run, tmp_path: Path) -> None:
         Run.open(tmp_path / "events.csv")
 
 
-@pytest.mark.parametrize("missing", [("serving.pt", "best.pt"), ("metrics.json",), ("best.pt",)])
-def test_missing_results_say_how_to_get_them(missing: tuple[str, ...], copy: Path) -> None:
+def test_missing_results_say_how_to_get_them(copy: Path) -> None:
+    (copy / "metrics.json").unlink()
+    with pytest.raises(RunError, match=rf"has no metrics\.json.*Wait if it is still.*contig resume {copy}"):
+        assert Run.open(copy).evaluate().result == Run.open(copy).metrics.result
+
+
+NO_WEIGHTS = r"has results but no weights \(best\.pt\).* Restore .*or train again with --overwrite"
+
+
+@pytest.mark.parametrize("missing", [("serving.pt", "best.pt"), ("best.pt",)])
+def test_results_without_weights_cannot_be_evaluated(missing: tuple[str, ...], copy: Path) -> None:
     for name in missing:
         (copy / name).unlink()
-    with pytest.raises(RunError, match=rf"has no {missing[0]}.*Wait if it is still.*contig resume {copy}"):
-        assert Run.open(copy).evaluate().result == Run.open(copy).metrics.result
+    with pytest.raises(RunError, match=NO_WEIGHTS):
+        Run.open(copy).evaluate()
+
+
+def test_a_run_of_results_alone_is_refused_by_whatever_needs_weights(copy: Path) -> None:
+    for name in ("best.pt", "serving.pt", "checkpoint.pt"):
+        (copy / name).unlink()
+    shutil.rmtree(copy / "stream")
+    folder = RunFolder(copy)
+    assert folder.metrics().parameters > 0
+    for use in (Run.open, resume, refit, lambda path: RunFolder(path).require_finished("it can answer")):
+        with pytest.raises(RunError, match=NO_WEIGHTS):
+            use(copy)
+
+
+def test_a_run_that_is_removed_loses_its_results_first(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a process that is killed in between leaves results to be taken for those of a later run."""
+    (copy / "evaluations").mkdir()
+    (copy / "evaluations" / "link.json").write_text("{}")
+    unlink = Path.unlink
+
+    def killed(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "config.json":
+            raise KeyboardInterrupt
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        RunFolder(copy).remove_run()
+    assert (copy / "best.pt").exists()
+    assert not (copy / "metrics.json").exists()
+    assert not (copy / "evaluations").exists()
 
 
 FILES = [

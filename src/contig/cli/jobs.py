@@ -115,9 +115,12 @@ def run_with_progress(
     description: str, chains: Sequence[Sequence[Work]], device: str, at_once: int
 ) -> list[Failure[Any]]:
     """Run the work that is not done, with a progress bar and a line for each result; return the failures."""
-    from contig.experiments.jobs import run_jobs
+    from contig.experiments.jobs import is_trained_again, remaining, run_jobs
 
-    total, count = sum(not work.done for chain in chains for work in chain), itertools.count(1)
+    if again := sum(map(is_trained_again, chains)):
+        runs = counted(again, "finished run")
+        console.notice(f"{runs} without weights: trained again to be evaluated, which replaces all results")
+    total, count = sum(len(remaining(chain)) for chain in chains), itertools.count(1)
 
     def ended(work: Work, reason: str | None) -> None:
         advance(1)

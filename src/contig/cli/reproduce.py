@@ -91,7 +91,8 @@ Archive = Annotated[
         "--archive",
         metavar="FILE.tar.xz",
         show_default=False,
-        help="Also write the results of all finished runs to one file, without weights.",
+        help="Also write the results of every finished run to one file, without weights: to keep, or to "
+        "unpack into FOLDER and continue.",
     ),
 ]
 AnyNumerics = Annotated[
@@ -152,6 +153,11 @@ def reproduce(
         raise ConfigError(f"--configs {configs} is not a folder; omit it to use the recipes of the package.")
     if archive is not None:
         check_archive(archive)
+        if not sweep.part.whole:
+            raise ConfigError(
+                f"--archive {archive} is written from the results of all parts; leave out --part {part}, or "
+                "write it with --only-done when all parts have ended."
+            )
     scale = QUICK if quick else FULL
     folder = out or Path("runs") / ("reproduce-quick" if quick else "reproduce")
     chosen = {
@@ -227,8 +233,7 @@ def _write(plan: Plan, names: Sequence[str], failures: Sequence[str], archive: P
     for line in left_out:
         console.notice(line)
     if archive is not None:
-        runs = counted(write_archive(shown, archive), "run")
-        console.notice(f"wrote {archive} ({runs} with all evaluations)")
+        console.notice(f"wrote {archive} ({counted(write_archive(shown, archive), 'finished run')})")
     requested = {"claims", *plan.groups}
     return [sheet for sheet in write_results(shown, failures) if sheet.name in requested]
 

@@ -54,18 +54,27 @@ class Job:
         return RunFolder(self.folder).is_finished
 
     @property
+    def lacks_weights(self) -> bool:
+        """Whether the run is finished but cannot be evaluated, as one unpacked from an archive of results."""
+        return RunFolder(self.folder).lacks_weights
+
+    @property
     def log(self) -> Path:
         return self.folder.with_name(f"{self.folder.name}.log")
 
     def run(self, device: str) -> None:
-        """Train, or resume a training that was interrupted; one without a checkpoint starts anew."""
-        recipe = self.recipe
-        if RunFolder(self.folder).has_results:
+        """Train, or resume a training that was interrupted; one without a checkpoint starts over.
+
+        So does a finished run without weights. Its results, evaluations included, are removed when the new
+        training starts, since they do not belong to the new weights.
+        """
+        recipe, again = self.recipe, self.lacks_weights
+        if RunFolder(self.folder).has_results and not again:
             resume(self.folder, device=device)
         else:
             events = _events(recipe.data, recipe.reading, recipe.fingerprint)
             settings = {**recipe.settings, "seed": self.seed}
-            fit(events, recipe.model, out=self.folder, device=device, **settings)
+            fit(events, recipe.model, out=self.folder, device=device, overwrite=again, **settings)
 
     def outcome(self) -> str:
         ap = self.metrics().transductive.ap
@@ -132,6 +141,8 @@ def run_jobs(
     else. ``ended`` is called after each piece of work, with the reason if it failed. Ctrl-C and SIGTERM stop
     all work at once and raise ``KeyboardInterrupt``; running the same chains again resumes it.
 
+    A finished run without weights is trained again if one of its evaluations is missing; all of them follow.
+
     ``device`` may be a comma-separated list, which is dealt out in turn: with two devices, every other one of
     the ``at_once`` workers has the first. ``auto`` and ``cuda`` are every GPU of the machine.
 
@@ -139,7 +150,7 @@ def run_jobs(
     its evaluations follow in the same one. A model that was registered in this process must be named by its
     path there.
     """
-    waiting = [chain for chain in chains if not all(work.done for work in chain)]
+    waiting = [chain for chain in chains if remaining(chain)]
     slots, shared, devices = min(at_once, len(waiting)), iter(waiting), parse_devices(device)
     queues = [_undone(shared) for _ in range(slots)]
     running: dict[int, Work] = {}
@@ -164,11 +175,23 @@ def run_jobs(
     return failures
 
 
+def remaining(chain: Sequence[Work]) -> list[Work]:
+    """Return the work of a chain that is not done yet, each once; all of it if its run is trained again."""
+    unique = {work.name: work for work in chain}.values()
+    return [work for work in unique if not work.done or is_trained_again(chain)]
+
+
+def is_trained_again(chain: Sequence[Work]) -> bool:
+    """Return whether evaluations are missing of a finished run that has no weights to evaluate."""
+    job = chain[0]
+    return isinstance(job, Job) and job.lacks_weights and not all(work.done for work in chain)
+
+
 def _undone(chains: Iterator[Sequence[Work]]) -> Generator[Work | None, str | None, None]:
     """Yield the work of one chain after the other, then None; takes the reason why the last one failed."""
     for chain in chains:
-        for work in chain:
-            reason = None if work.done else (yield work)
+        for work in remaining(chain):
+            reason = yield work
             if reason is not None and work is chain[0]:
                 break
     yield None

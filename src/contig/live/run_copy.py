@@ -7,7 +7,7 @@ import shutil
 from contextlib import nullcontext
 from pathlib import Path
 
-from contig.errors import DiskError, RunError
+from contig.errors import DiskError
 from contig.files import disk_errors, link_or_copy, sha256, sync, sync_tree
 from contig.runs.folder import RunFolder
 
@@ -28,8 +28,7 @@ def copy_run(run: Path, folder: Path) -> None:
     """
     source = RunFolder(run)
     source.manifest()  # says so if this is not a run
-    if not (source.is_finished and source.has("serving.pt")):
-        raise RunError(f"{run} is still in training; to continue it: contig resume {run}")
+    source.require_finished("serve it")
     draft = folder / f".{FOLDER}"
     shutil.rmtree(draft, ignore_errors=True)
     # Nobody changes a run on a read-only disk, and nobody can lock it.

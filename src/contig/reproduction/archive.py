@@ -1,6 +1,7 @@
 """The results of a study in one small file, without weights and events: to keep, to share, to continue from.
 
-Unpacked into a study's folder, its runs count as finished there.
+Unpacked into a study's folder, its runs count as finished there; a run that lacks an evaluation is trained
+again by a call that needs it.
 """
 
 from __future__ import annotations
@@ -26,15 +27,12 @@ def check_archive(path: Path) -> None:
 
 
 def write_archive(plan: Plan, path: Path) -> int:
-    """Write the results of the runs that are trained and fully evaluated; return their number.
-
-    A run with an evaluation missing is left out: it could not be evaluated later, without its weights.
-    """
-    whole = [job.folder for job in plan.jobs if all(work.done for work in plan.chain(job))]
+    """Write the results of every finished run, with the evaluations it has; return the number of runs."""
+    finished = [job.folder for job in plan.jobs if job.done]
     with replacing(path) as part, tarfile.open(part, "w:xz", preset=9) as archive:
-        for file in _files(plan.study.out, whole):
+        for file in _files(plan.study.out, finished):
             archive.add(file, str(file.relative_to(plan.study.out)), filter=_anonymous)
-    return len(whole)
+    return len(finished)
 
 
 def _files(out: Path, folders: list[Path]) -> Iterator[Path]:

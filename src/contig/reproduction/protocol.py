@@ -6,24 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from contig.experiments.jobs import Job
+from contig.experiments.recipes import PLAIN
 from contig.experiments.training_settings import LEDGER_NOTE
+from contig.models import model_class
 from contig.reproduction.items.notes import known_nodes_notes
 from contig.reproduction.paper import MODEL, paper, published_datasets, published_settings
 from contig.reproduction.plan import Plan
-from contig.reproduction.study import Study
 
 PROTOCOL, DIFFERENCES = "Protocol", "Differences from the paper"
 
 
 def protocol_page(plan: Plan) -> str:
     """Write the protocol and the differences as a page of Markdown."""
-    parts = {PROTOCOL: protocol(plan.study), DIFFERENCES: differences(plan)}
+    parts = {PROTOCOL: protocol(plan), DIFFERENCES: differences(plan)}
     return "\n".join(
         f"# {title}\n\n" + "".join(f"- {line}\n" for line in lines) for title, lines in parts.items()
     )
 
 
-def protocol(study: Study) -> list[str]:
+def protocol(plan: Plan) -> list[str]:
     """Say how everything is measured."""
     return [
         "Events are split by time quantile 70/15/15. States and history carry over from training through "
@@ -37,11 +38,11 @@ def protocol(study: Study) -> list[str]:
         "In Tables 2 and 4 and Fig. 5 the negatives of inductive events are drawn among those events' own "
         "destinations, and batches hold inductive events alone, as in TGN's code and DyGLib.",
         "AP and AUC are averaged over batches, as in the published tables.",
-        *dict.fromkeys(line for item in study.items for line in item.protocol),
+        *dict.fromkeys(line for item in plan.study.items for line in item.protocol),
         "All models of a table have the same limit of epochs and the same patience. Learning rates, and the "
         "few settings of the recipes in configs/, were chosen by hand on validation events: there was no "
         "search of equal effort for every model.",
-        f"{seeds_text(study)} for weights, dropout and training negatives; the split is always the same.",
+        f"{seeds_text(plan)} for weights, dropout and training negatives; the split is always the same.",
     ]
 
 
@@ -60,7 +61,7 @@ def differences(plan: Plan) -> list[str]:
         *known_nodes_notes(study),
         "Node states of inductive events know every earlier event; TGN's code and DyGLib walk the inductive "
         "events alone, so that the memories of their models miss the other events of the test.",
-        f"{seeds_text(study)} here, {paper().runs} runs in the paper: our deviations are less reliable.",
+        f"{seeds_text(plan)} here, {paper().runs} runs in the paper: our deviations are less reliable.",
         *model_differences(plan),
         *interval_differences(plan),
         LEDGER_NOTE,
@@ -76,12 +77,12 @@ def model_differences(plan: Plan) -> list[str]:
     theirs = published_settings()
     found: dict[tuple[str, Any], set[str]] = {}
     datasets: set[str] = set()
-    for dataset, job, varied in _model_runs(plan):
+    for dataset, job in _model_runs(plan):
         datasets.add(dataset)
         config = job.recipe.config(job.seed).as_dict()
         ours = {**config["options"], **config["train"]}
         for key, value in theirs.items():
-            if ours[key] != value and key != varied:
+            if ours[key] != value:
                 found.setdefault((key, ours[key]), set()).add(dataset)
     changes = []
     for (key, value), affected in found.items():
@@ -104,17 +105,27 @@ def interval_differences(plan: Plan) -> list[str]:
     ]
 
 
-def _model_runs(plan: Plan) -> Iterator[tuple[str, Job, str]]:
-    """Yield the runs of the paper's model with dataset and series; in Fig. 5 that is the option varied."""
+def _model_runs(plan: Plan) -> Iterator[tuple[str, Job]]:
+    """Yield the runs of the paper's model with their datasets.
+
+    Variants next to the model itself are left out: they change an option on purpose, which their labels name.
+    """
     for groups in plan.groups.values():
         for group in groups:
-            yield from ((group.dataset, j, group.series) for j in group.jobs if j.recipe.model == MODEL)
+            runs = [job for job in group.jobs if job.recipe.model == MODEL]
+            plain = [job for job in runs if job.recipe.variant == PLAIN]
+            yield from ((group.dataset, job) for job in plain or runs)
 
 
 def _word(value: object) -> str:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 
-def seeds_text(study: Study) -> str:
-    """Name the seeds."""
-    return f"Seeds 0 to {study.seeds - 1}" if study.seeds > 1 else "Seed 0 only"
+def seeds_text(plan: Plan) -> str:
+    """Name the seeds of the finished runs, or those planned if nothing is finished; heuristics have none."""
+    learned = [job for job in plan.jobs if model_class(job.recipe.model).learns]
+    seeds = sorted({job.seed for job in learned if job.done}) or list(range(plan.study.seeds))
+    if len(seeds) == 1:
+        return f"Seed {seeds[0]} only"
+    gapless = seeds[-1] - seeds[0] == len(seeds) - 1
+    return f"Seeds {seeds[0]} to {seeds[-1]}" if gapless else f"Seeds {', '.join(map(str, seeds))}"

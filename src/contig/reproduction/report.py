@@ -37,7 +37,7 @@ def report(
         **{table.title: _item(table.sheet(), figures.get(table.name, "")) for table in tables},
         "Datasets": _datasets(study),
         "Settings": _settings(plan),
-        PROTOCOL: _list(protocol(study)),
+        PROTOCOL: _list(protocol(plan)),
         DIFFERENCES: _list(differences(plan)),
         "Runs": _runs(plan),
         "Failures": _list(failures) if failures else "",
@@ -80,7 +80,7 @@ def _slug(text: str) -> str:
 def _facts(plan: Plan) -> list[str]:
     names = ", ".join(dataset.name for dataset in plan.study.datasets)
     versions = dict.fromkeys(numerics_of(job.folder) for job in plan.jobs if job.done)
-    return [names, seeds_text(plan.study).lower(), *hardware(plan), *(f"numerics {v}" for v in versions)]
+    return [names, seeds_text(plan).lower(), *hardware(plan), *(f"numerics {v}" for v in versions)]
 
 
 def _list(lines: Iterable[str], kind: str = "") -> str:

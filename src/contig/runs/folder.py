@@ -85,6 +85,11 @@ class RunFolder:
         """Whether the training has ended and was tested."""
         return self.has("metrics.json")
 
+    @property
+    def lacks_weights(self) -> bool:
+        """Whether only results are left of a finished run, as in an unpacked archive of results."""
+        return self.is_finished and not self.has("best.pt")
+
     # -- starting, resuming ----------------------------------------------------------------------
 
     @property
@@ -115,7 +120,12 @@ class RunFolder:
             raise RunError(f"{self.path} cannot hold a run: {blocking} is a file; choose a folder.")
 
     def remove_run(self) -> None:
-        """Remove the files of a run; other files in the folder are kept."""
+        """Remove the files of a run; other files in the folder are kept.
+
+        Results go first: a process that is killed leaves none to be taken for those of the next run.
+        """
+        (self.path / "metrics.json").unlink(missing_ok=True)
+        shutil.rmtree(self.path / "evaluations", ignore_errors=True)
         for name in ("config.json", CHECKSUMS, *RUN_FILES):  # without the config it is a run no longer
             (self.path / name).unlink(missing_ok=True)
         for folder in RUN_FOLDERS:
@@ -246,6 +256,8 @@ class RunFolder:
     def require_finished(self, action: str) -> None:
         """Raise ``RunError`` if the run is still in training; ``action`` is what it could do afterwards."""
         if not (self.is_finished and self.has("serving.pt")):
+            if self.lacks_weights:
+                raise self._without_weights()
             raise RunError(
                 f"{self.path} is still in training; {action} when the training is finished. "
                 f"To continue it: contig resume {self.path}"
@@ -253,6 +265,8 @@ class RunFolder:
 
     def stream(self) -> EventStream:
         """Load the events of the run."""
+        if self.lacks_weights and not self.has("stream"):
+            raise self._without_weights()
         verified = self.checksums.exist
         for name in self.checksums.names("stream/") if verified else ():
             self.checksums.verify(name)
@@ -332,9 +346,17 @@ class RunFolder:
                 return before, content
 
     def _unfinished(self, name: str) -> RunError:
+        if self.lacks_weights:
+            return self._without_weights()
         return RunError(
             f"{self.path} has no {name}: its training has not ended. Wait if it is still running; "
             f"otherwise continue it with 'contig resume {self.path}'."
+        )
+
+    def _without_weights(self) -> RunError:
+        return RunError(
+            f"{self.path} has results but no weights (best.pt), such as a run unpacked from an archive of "
+            "results. Restore the folder from a copy, or train again with --overwrite (overwrite=True)."
         )
 
 

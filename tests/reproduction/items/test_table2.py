@@ -99,14 +99,41 @@ def test_claims_leave_out_heuristics_and_datasets_the_paper_does_not_use() -> No
     assert claim.ours == "rank 1 of 2, +2.00 vs. tgn"
 
 
-def test_models_with_more_seeds_are_named(tmp_path: Path) -> None:
+def test_the_note_counts_seeds_by_dataset_and_model_where_they_differ(tmp_path: Path) -> None:
     plan = fill(planned(tmp_path, "table2", seeds=4))
-    assert "Mean ± standard deviation over 4 seeds." in table_of(plan, "table2").notes
-    [_, _, *others] = runs(group(plan, "table2", "wikipedia").jobs, "tgn")
-    for job in others:
-        (job.folder / "metrics.json").unlink()
-    table = table_of(plan, "table2")
-    assert "Mean ± standard deviation over 2 seeds, more for contig (4)." in table.notes
+
+    def note() -> str:
+        [found] = [note for note in table_of(plan, "table2").notes if "standard deviation over" in note]
+        return found.removeprefix("Mean ± standard deviation over ")
+
+    def drop(dataset: str, model: str, kept: int) -> None:
+        for job in runs(group(plan, "table2", dataset).jobs, model)[kept:]:
+            (job.folder / "metrics.json").unlink(missing_ok=True)
+
+    assert note() == "4 seeds."
+    drop("wikipedia", "tgn", 2)
+    assert note() == "seeds: 2 on wikipedia, but 4 for contig; 4 on mooc."
     bars = "2 to 4 seeds, error bars ± one standard deviation"
     assert Table2().error_bars(plan.groups["table2"]) == bars
-    assert value(grid(table, "wikipedia"), "tgn", "AP", "transductive").seeds == 2
+    assert value(grid(table_of(plan, "table2"), "wikipedia"), "tgn", "AP", "transductive").seeds == 2
+    drop("mooc", "tgn", 2)
+    assert note() == "seeds: 2 on wikipedia and mooc, but 4 for contig."
+    drop("wikipedia", "contig", 2)
+    assert note() == "seeds: 2 on wikipedia; 2 on mooc, but 4 for contig."
+    for model in ("contig", "tgn"):
+        drop("wikipedia", model, 0)
+    assert note() == "seeds: 2, but 4 for contig."
+    for model in ("contig", "tgn"):
+        drop("mooc", model, 1)
+    assert "One seed." in table_of(plan, "table2").notes
+
+
+def test_models_with_other_numbers_of_seeds_are_grouped(tmp_path: Path) -> None:
+    models = {"contig": 2, "tgn": 3, "gae": 2, "vgae": 3, "tgat": 1, "gat": 2, "edgebank": 1}
+    plan = fill(planned(tmp_path, "table2", models=tuple(models)))
+    for dataset in ("wikipedia", "mooc"):
+        for model, kept in models.items():
+            for job in runs(group(plan, "table2", dataset).jobs, model)[kept:]:
+                (job.folder / "metrics.json").unlink()
+    expected = "over seeds: 2 on wikipedia and mooc, but 1 for tgat and 3 for tgn, vgae."
+    assert expected in " ".join(table_of(plan, "table2").notes)

@@ -33,16 +33,20 @@ class Group(NamedTuple):
     series: str = ""  # which curve they form, where the item has several for a dataset
 
 
-def finished_seeds(groups: Iterable[Group]) -> dict[str, int]:
-    """Count the finished seeds of each model or variant that learns; the fewest of its datasets count."""
-    counts: dict[str, int] = {}
+def finished_seeds(groups: Iterable[Group]) -> dict[str, dict[str, int]]:
+    """Count the finished seeds of each model or variant that learns, by dataset.
+
+    Of several curves of a dataset the one with the fewest counts.
+    """
+    counts: dict[str, dict[str, int]] = {}
     for group in groups:
         evaluated = {one.job.folder for one in group.evaluations if one.done}
         found = [job for job in group.jobs if job.done and (not group.evaluations or job.folder in evaluated)]
         done = [job.recipe for job in found if model_class(job.recipe.model).learns]
-        names = Counter(r.model if r.variant == PLAIN else f"{r.model}, {r.variant}" for r in done)
-        counts |= {name: min(seeds, counts.get(name, seeds)) for name, seeds in names.items()}
-    return counts
+        names = Counter(r.model if r.variant == PLAIN else f"{r.model} ({r.variant})" for r in done)
+        known = counts.setdefault(group.dataset, {})
+        known |= {name: min(seeds, known.get(name, seeds)) for name, seeds in names.items()}
+    return {dataset: known for dataset, known in counts.items() if known}
 
 
 class Item(ABC):
@@ -127,7 +131,7 @@ class Item(ABC):
 
     def error_bars(self, groups: Sequence[Group]) -> str:
         """Describe the error bars of its figure."""
-        counts = finished_seeds(groups).values()
+        counts = [seeds for known in finished_seeds(groups).values() for seeds in known.values()]
         least, most = min(counts, default=1), max(counts, default=1)
         if most == 1:
             return "one seed"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from contig.models import model_class
 from contig.reproduction.items.base import Group, finished_seeds
@@ -14,14 +15,38 @@ NO_CURVES = "The paper shows its curves only as an image; only numbers from its 
 
 
 def seeds_note(groups: Sequence[Group]) -> str:
-    """Say what is averaged; what was run more often is named."""
+    """Say what is averaged: how many seeds, by dataset and model where their numbers differ."""
     counts = finished_seeds(groups)
-    seeds = min(counts.values(), default=0)
-    more = [f"{name} ({count})" for name, count in counts.items() if count > seeds]
-    if not counts:
+    numbers = {seeds for models in counts.values() for seeds in models.values()}
+    if numbers == {1}:
+        return "One seed."
+    if len(numbers) == 1:
+        return f"Mean ± standard deviation over {numbers.pop()} seeds."
+    if not numbers:
         return "Mean ± standard deviation over seeds."
-    mean = f"Mean ± standard deviation over {seeds} seeds" if seeds > 1 else "One seed"
-    return f"{mean}, more for {', '.join(more)}." if more else f"{mean}."
+    alike: dict[tuple[int, str], list[str]] = {}
+    for dataset, models in counts.items():
+        alike.setdefault(_seeds(models), []).append(dataset)
+    parts = [
+        f"{usual}{f' on {_listed(datasets)}' if len(counts) > 1 else ''}{others}"
+        for (usual, others), datasets in alike.items()
+    ]
+    return f"Mean ± standard deviation over seeds: {'; '.join(parts)}."
+
+
+def _seeds(models: Mapping[str, int]) -> tuple[int, str]:
+    """Return the usual number of seeds, and a phrase for the models with other numbers."""
+    tally = Counter(models.values())
+    usual = min(tally, key=lambda seeds: (-tally[seeds], seeds))
+    others = [
+        f"{seeds} for {', '.join(name for name in models if models[name] == seeds)}"
+        for seeds in sorted(set(tally) - {usual})
+    ]
+    return usual, f", but {_listed(others)}" if others else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def difference_note() -> str:
