@@ -185,6 +185,29 @@ def test_bad_input_is_refused(command: str, problem: str, folder: Path) -> None:
     assert re.search(problem, text), text
 
 
+REPLACING = [
+    *(READERS[name].replace("FILE", "good.csv") for name in ("score", "classify", "evaluate")),
+    "recommend RUN --nodes good.csv --out out.csv",
+    "recommend RUN --node u1 --candidates good.csv --out out.csv",
+    "embed RUN --nodes good.csv --out out.csv",
+    "compare good.csv --csv out.csv",
+    "bench good.csv --out out.csv",
+]
+
+
+@pytest.mark.parametrize("command", REPLACING)
+@pytest.mark.parametrize("out", ["good.csv", "run/../good.csv", "link.csv"])
+def test_an_input_is_not_replaced_by_the_output(
+    command: str, out: str, folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if out == "link.csv":
+        out = str(tmp_path / out)
+        Path(out).symlink_to(folder / "good.csv")
+    monkeypatch.setattr("contig.runs.run.Run.open", lambda *given: pytest.fail("it was refused too late"))
+    text = refusal(folder, command.replace("RUN", "run").replace("out.csv", out))
+    assert re.search(rf"--(out|csv) {re.escape(out)} is also the input; choose another file\.", text), text
+
+
 @contextmanager
 def files_up_to(size: int) -> Iterator[None]:
     """Let the system refuse to write more into a file, as it does where a disk is full."""

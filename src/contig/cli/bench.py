@@ -126,8 +126,8 @@ def bench(
 
     A ratio is the peer's figure divided by ours: above 1, ours is better.
     """
-    outputs.check_file("--out", out)
-    outputs.check_file("--markdown", markdown)
+    outputs.check_file("--out", out, inputs=[file])
+    outputs.check_file("--markdown", markdown, inputs=[file, saved])
     from contig.benchmarks.report import Report
 
     options = {

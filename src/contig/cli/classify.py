@@ -69,7 +69,7 @@ def classify(
     network, whichever is better on the validation events. Every decision uses only what is known before its
     event. Boosted trees on simple columns, without the graph, are shown for comparison.
     """
-    outputs.check_file("--out", out, *outputs.TABLES)
+    outputs.check_file("--out", out, *outputs.TABLES, inputs=[file])
     policy, opened = parse_known_policy(repeated), open_run(run, device, "it can classify events")
     found = opened.classify(file, reading, repeated=policy, label_delay=label_delay, refit=refit)
     if json:

@@ -111,7 +111,7 @@ def compare(
     """
     sweep = Sweep.of(device, at_once, part, only_done)
     exports = Exports(csv, plot, latex_file)
-    exports.check()
+    exports.check(files)
     chosen = chosen_task(ctx, task)
     names = _models(models, chosen, heuristics)
     given = _settings(settings, epochs=epochs, split=split)
@@ -217,9 +217,9 @@ class Exports(NamedTuple):
     plot: Path | None
     latex: Path | None
 
-    def check(self) -> None:
+    def check(self, inputs: Sequence[str]) -> None:
         """Reject files that cannot be written, before anything is trained."""
-        outputs.check_file("--csv", self.csv)
+        outputs.check_file("--csv", self.csv, inputs=inputs)
         latex.check_file(self.latex)
         outputs.check_figure("--plot", self.plot)
 

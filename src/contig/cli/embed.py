@@ -57,7 +57,7 @@ def embed(
     A table has the columns node, side (src or dst, in a bipartite stream), t, the time they are for,
     last_event, that of the last event they know, and embedding.
     """
-    outputs.check_file("--out", out, *outputs.TABLES, ".npy")
+    outputs.check_file("--out", out, *outputs.TABLES, ".npy", inputs=[nodes])
     on = parse_side(side)
     opened = open_run(run, device)
     ids = None if nodes is None else read_ids("--nodes", nodes, opened.stream)

@@ -84,7 +84,7 @@ def evaluate(
     AP and AUC are means over batches, as in published tables; "all" is over all events at once. Later events
     are scored batch by batch and observed, as a test period is; the run does not change.
     """
-    outputs.check_file("--out", out, *FORMATS)
+    outputs.check_file("--out", out, *FORMATS, inputs=[data])
     latex.check_file(latex_file)
     chosen = chosen_task(ctx, task)
     policy, trained = parse_known_policy(repeated), open_run(run, device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +20,13 @@ TABLES = (".parquet", ".csv", ".arrow")  # the extensions that write_table knows
 TYPED = (".parquet", ".arrow")  # formats with a type for timestamps
 
 
-def check_file(option: str, path: Path | None, *extensions: str) -> None:
-    """Reject the file of an option if it cannot be written; missing folders are created later."""
+def check_file(
+    option: str, path: Path | None, *extensions: str, inputs: Iterable[str | Path | None] = ()
+) -> None:
+    """Reject the file of an option if it cannot be written; missing folders are created later.
+
+    ``inputs`` are what the command reads, files or not: none of them is replaced.
+    """
     if path is None:
         return
     if extensions and path.suffix not in extensions:
@@ -32,6 +37,15 @@ def check_file(option: str, path: Path | None, *extensions: str) -> None:
         check_file_path(path)
     except ConfigError as error:
         raise ConfigError(f"{option}: {error}") from None
+    if any(_is_same_file(path, given) for given in inputs if given is not None):
+        raise ConfigError(f"{option} {path} is also the input; choose another file.")
+
+
+def _is_same_file(path: Path, given: str | Path) -> bool:
+    try:
+        return path.samefile(Path(given).expanduser())
+    except (OSError, ValueError, RuntimeError):  # one of them does not exist, or ``given`` is not a path
+        return False
 
 
 def check_figure(option: str, path: Path | None) -> None:

@@ -87,7 +87,7 @@ def recommend(
         raise ConfigError("Specify --node for one node or --nodes for many, not both.")
     if node is None and out is None:
         raise ConfigError("Specify --node for one node, or --out FILE for the lists of many.")
-    outputs.check_file("--out", out, *outputs.TABLES)
+    outputs.check_file("--out", out, *outputs.TABLES, inputs=[nodes, candidates])
     on = parse_side(side) or "src"
     opened = open_run(run, device)
     time = parse_time("--at", at, opened.stream)

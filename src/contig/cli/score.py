@@ -68,7 +68,7 @@ def score(
     the score uses, and cold_start, whether a node is unknown or has no events before; heuristics have
     a score only. Every pair is scored from the events strictly before its time.
     """
-    outputs.check_file("--out", out, *outputs.TABLES)
+    outputs.check_file("--out", out, *outputs.TABLES, inputs=[pairs])
     from contig.data.readers import read_pairs
 
     opened = open_run(run, device)
