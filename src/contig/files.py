@@ -83,8 +83,17 @@ def check_file_path(path: Path) -> None:
     if blocking := file_above(path):
         raise ConfigError(f"{path} cannot be written: {blocking} is a file, not a folder.")
     folder = next(parent for parent in path.absolute().parents if parent.exists())
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigError(f"{path} cannot be written: {folder} does not allow it; choose another folder.")
+    if not _accepts_files(folder):
+        raise ConfigError(f"{path} cannot be created: {folder} does not allow it; choose another folder.")
+
+
+def _accepts_files(folder: Path) -> bool:
+    """Return whether files can be created in a folder, by trying: root may write to /proc, but cannot."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        return error.errno in FULL  # which is reported when the file is written
+    return True
 
 
 def write_text(path: Path, text: str, *, durable: bool = False) -> None:

@@ -138,7 +138,6 @@ BAD_OUTPUTS = [
     for out, problem in (
         ("out.xyz", r"--out out.xyz: Unknown file format '.xyz'.* Use one of these extensions"),
         ("file/out.csv", "--out: file/out.csv cannot be written: file is a file"),
-        ("/proc/none/out.csv", "/proc/none/out.csv: "),
         ("run", "--out run: Unknown file format ''"),
     )
 ] + [
@@ -206,6 +205,17 @@ def test_an_input_is_not_replaced_by_the_output(
     monkeypatch.setattr("contig.runs.run.Run.open", lambda *given: pytest.fail("it was refused too late"))
     text = refusal(folder, command.replace("RUN", "run").replace("out.csv", out))
     assert re.search(rf"--(out|csv) {re.escape(out)} is also the input; choose another file\.", text), text
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder where nobody can create files")
+@pytest.mark.parametrize("command", WRITERS.values())
+@pytest.mark.parametrize("out", ["/proc/out.csv", "/proc/none/out.csv"])
+def test_a_folder_that_takes_no_files_is_refused_before_the_work(
+    command: str, out: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("contig.runs.run.Run.open", lambda *given: pytest.fail("it was refused too late"))
+    text = refusal(folder, command.replace("RUN", "run").replace("FILE", "good.csv").replace("out.csv", out))
+    assert f"--out: {out} cannot be created: /proc does not allow it; choose another folder." in text
 
 
 @contextmanager
