@@ -15,11 +15,11 @@ import pytest
 import torch
 
 import contig
-from contig.data.index_folder import HEAD, folder_of, is_index
+from contig.data.index_folder import BUILDING, HEAD, folder_of, is_index
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError, DataError, DiskError
+from contig.errors import ConfigError, DataError, DiskError, RunError
 from contig.history import History, building, stored_evidence
 from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
@@ -364,6 +364,33 @@ def test_runs_on_an_index_know_the_columns_that_were_named_for_it(tmp_path: Path
     run = contig.fit(folder, "popularity", out=tmp_path / "run", show=False)
     later = pa.table({"sku": ["z"], "what": ["x"], "who": ["a"], "when": [99]})
     assert contig.Run.open(run.path).observe(later) == 1
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_index_is_not_built_among_other_files(tmp_path: Path, overwrite: bool) -> None:
+    files, folder = write_files(tmp_path), tmp_path / "run"
+    contig.fit(contig.read_events(files), "edgebank", out=folder, show=False)
+    before = {path.name for path in folder.iterdir()}
+    with pytest.raises(ConfigError, match="run is not an index and not empty; choose another folder"):
+        build([files], folder, ReadOptions(), SMALL, overwrite=overwrite)
+    assert {path.name for path in folder.iterdir()} == before
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".lock").touch()  # which a killed build leaves
+    assert is_index(build([files], tmp_path / "empty", ReadOptions(), SMALL))
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_run_is_not_made_in_an_index(tmp_path: Path, overwrite: bool, complete: bool) -> None:
+    files, folder = write_files(tmp_path), tmp_path / "index"
+    build([files], folder, ReadOptions(), SMALL)
+    if not complete:
+        (folder / HEAD).unlink()
+        (folder / BUILDING).mkdir()
+    before = {path.name for path in folder.iterdir()}
+    with pytest.raises(RunError, match="index is an index; choose another folder"):
+        contig.fit(contig.read_events(files), "edgebank", out=folder, overwrite=overwrite, show=False)
+    assert {path.name for path in folder.iterdir()} == before
 
 
 def test_rejected_files_leave_nothing_behind(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from contig.data.index_folder import (
     IndexedFile,
     IndexHead,
     is_index,
+    is_index_folder,
     map_array,
     read_head,
     unlink_index,
@@ -44,7 +45,7 @@ from contig.errors import ConfigError, ContigError, DataError
 from contig.files import as_path, disk_errors, expanded
 from contig.history.entries import collect_entries, count_entries
 from contig.kernels.segments import node_ranges
-from contig.locks import locked
+from contig.locks import LOCK, locked
 from contig.progress import Display
 from contig.schema import encode
 from contig.wording import counted
@@ -88,6 +89,7 @@ def build(
 ) -> Path:
     """Build an index with a given budget (see ``build_index``)."""
     request = _request(given, reading)
+    _check_folder(folder)
     if _is_up_to_date(folder, request, overwrite):
         return folder
     with locked(folder), Display(show) as display:
@@ -108,6 +110,13 @@ def _request(given: Sequence[Path], reading: ReadOptions) -> BuildRequest:
         raise ConfigError("Give at least one Parquet file or folder to index.")
     files = tuple(SourceFile.of(path) for path in paths)
     return BuildRequest(files=files, reading=json.dumps(reading.as_dict(), sort_keys=True))
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise ``ConfigError`` if the folder holds something else than an index, complete or not."""
+    holds_files = folder.is_dir() and any(path.name != LOCK for path in folder.iterdir())
+    if holds_files and not is_index_folder(folder):
+        raise ConfigError(f"{folder} is not an index and not empty; choose another folder.")
 
 
 def _is_up_to_date(folder: Path, request: BuildRequest, overwrite: bool) -> bool:

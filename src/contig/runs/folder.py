@@ -28,6 +28,7 @@ import torch
 
 from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
+from contig.data.index_folder import is_index_folder
 from contig.data.storage import load_stream, save_stream, saved_files
 from contig.errors import ContigError, RunError, close_names
 from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing, sha256
@@ -106,9 +107,9 @@ class RunFolder:
         return True
 
     def must_be_free(self, cure: str | None = None) -> None:
-        """Raise a ``RunError`` if the folder holds a run, or cannot be a folder; ``cure`` says what to do.
+        """Raise a ``RunError`` if the folder holds a run or an index, or cannot be a folder.
 
-        A run that has not reached a checkpoint may be replaced.
+        A run that has not reached a checkpoint may be replaced. ``cure`` says what to do with another run.
         """
         if self.has("config.json") and (self.has_results or not self._is_run()):
             usual = (
@@ -118,6 +119,8 @@ class RunFolder:
             raise RunError(f"{self.path} already holds a run. {cure or usual}")
         if blocking := file_above(self.path / "config.json"):
             raise RunError(f"{self.path} cannot hold a run: {blocking} is a file; choose a folder.")
+        if is_index_folder(self.path):
+            raise RunError(f"{self.path} is an index; choose another folder.")
 
     def remove_run(self) -> None:
         """Remove the files of a run; other files in the folder are kept.
