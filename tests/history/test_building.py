@@ -325,10 +325,19 @@ def test_changed_files_are_indexed_from_the_start(tmp_path: Path, monkeypatch: p
     assert len(contig.read_events(folder)) == 93
     build([files], folder, ReadOptions(), SMALL)  # up to date: nothing to do
     (files / "0.parquet").unlink()
-    with pytest.raises(ConfigError, match="overwrite"):
+    with pytest.raises(ConfigError, match=r"index of other files, or files that changed\. .*overwrite"):
         build([files], folder, ReadOptions(), SMALL)
     build([files], folder, ReadOptions(), SMALL, overwrite=True)
     assert len(contig.read_events(folder)) == 23
+
+
+def test_an_index_with_other_options_names_them(tmp_path: Path) -> None:
+    files, folder = write_files(tmp_path), tmp_path / "index"
+    build([files], folder, ReadOptions(label="label"), SMALL)
+    message = r"index of these files, read with other options\. .*overwrite"
+    with pytest.raises(ConfigError, match=message):
+        build([files], folder, ReadOptions(bipartite=False), SMALL)
+    build([files], folder, ReadOptions(bipartite=False), SMALL, overwrite=True)
 
 
 BAD = {

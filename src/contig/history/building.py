@@ -122,12 +122,15 @@ def _check_folder(folder: Path) -> None:
 def _is_up_to_date(folder: Path, request: BuildRequest, overwrite: bool) -> bool:
     if not is_index(folder) or overwrite:
         return False
-    if read_head(folder).request == _text(request):
+    indexed = read_head(folder).request
+    if indexed == _text(request):
         log.info(f"{folder} is already an index of these files.")
         return True
+    same_files = json.dumps(encode(request)["files"], sort_keys=True) in indexed
+    other = "these files, read with other options" if same_files else "other files, or files that changed"
     raise ConfigError(
-        f"{folder} already is an index of other files or of files that have changed. Choose another folder, "
-        "or replace it with --overwrite (overwrite=True)."
+        f"{folder} already is an index of {other}. Choose another folder, or replace it with --overwrite "
+        "(overwrite=True)."
     )
 
 
