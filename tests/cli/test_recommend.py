@@ -144,6 +144,15 @@ def test_a_note_says_how_personal_the_lists_are(run: Path, here: Path) -> None:
     assert f"of their {length} nodes in common" in long.err
 
 
+def test_only_lists_that_are_written_are_counted(run: Path) -> None:
+    options = ["--nodes", "n3,n98,n99", "--candidates", "n9", "--exclude-seen", "--out", "lists.parquet"]
+    answer = Answer("recommend", run, *options)  # n3 has met n9
+    assert "nothing to recommend to 1 of 3 nodes: no candidate is left" in answer.words
+    assert pq.read_table("lists.parquet")["node"].to_pylist() == ["n98", "n99"]
+    assert "wrote lists.parquet (2 lists)" in answer.words
+    assert "two lists have on average 1.00 of their 1 nodes in common" in answer.words
+
+
 def test_ids_come_from_columns_of_tables(run: Path, here: Path) -> None:
     pq.write_table(pa.table({"score": [1.0, 2.0], "node": ["n3", "n8"]}), "ids.parquet")
     feather.write_feather(pa.table({"who": ["n3", "n8"]}), "ids.arrow")

@@ -97,7 +97,7 @@ def recommend(
         lists = opened.recommend(many, time, k, exclude_seen=exclude_seen, candidates=among, side=on)
     _note_cold_starts(lists, at, opened.stream.ids, on)
     if out is not None:
-        _write(opened, lists, out)
+        _write(opened, [one for one in lists if one], out)
     elif json:
         _print_json(lists[0], opened.stream)
     elif lists[0]:
