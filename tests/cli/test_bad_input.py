@@ -148,7 +148,7 @@ BAD_OUTPUTS = [
 ]
 BAD_VALUES = [
     (
-        "recommend run --node u1 --candidates i2,i77",
+        "recommend run --node u1 --candidates i77,i78",
         "Node 'i77' is not in .* dst side; its ids look like 'i0'",
     ),
     ("recommend run --node i1", "Node 'i1' is a destination in this stream; expected a source"),

@@ -153,6 +153,16 @@ def test_only_lists_that_are_written_are_counted(run: Path) -> None:
     assert "two lists have on average 1.00 of their 1 nodes in common" in answer.words
 
 
+def test_candidates_that_nobody_has_met_are_left_out(run: Path, here: Path) -> None:
+    """Of a whole catalogue; ids of sources are unknown as destinations, too."""
+    (here / "catalogue.txt").write_text("".join(f"n{i}\n" for i in range(1, 20)))
+    answer = Answer("recommend", run, "--candidates", "catalogue.txt", "--out", "lists.parquet")
+    assert answer.code == 0, answer.err
+    assert "left out 11 of 19 that no event has as a destination, such as 'n1'." in answer.words
+    found = set(pq.read_table("lists.parquet")["recommended"].to_pylist())
+    assert found == {f"n{i}" for i in range(7, 15)}
+
+
 def test_ids_come_from_columns_of_tables(run: Path, here: Path) -> None:
     pq.write_table(pa.table({"score": [1.0, 2.0], "node": ["n3", "n8"]}), "ids.parquet")
     feather.write_feather(pa.table({"who": ["n3", "n8"]}), "ids.arrow")

@@ -12,6 +12,7 @@ import torch
 from support.trained import TINY, text_id_stream
 
 from contig.data.events import EventStream
+from contig.data.ids import Side
 from contig.errors import ConfigError, DataError
 from contig.models import NodeState
 from contig.runs.answers import Recommendation, RecommendationList, mean_overlap
@@ -145,7 +146,24 @@ def test_candidates_are_a_list_of_known_ids(run: Run) -> None:
     with pytest.raises(ConfigError, match=r"candidates=5: pass a list"):
         run.recommend(3, candidates=5)  # type: ignore[call-overload]
     with pytest.raises(DataError, match=r"candidates \(--candidates\): Node 987654 is not in this stream"):
-        run.recommend(3, candidates=[987654])
+        run.recommend(3, candidates=[987654, 987655])
+    with pytest.raises(DataError, match=r"candidates \(--candidates\): True is not a node id"):
+        run.recommend(3, candidates=[7, True])
+    assert run.recommend(3, candidates=[]) == []
+
+
+@pytest.mark.parametrize(("side", "kind"), [("src", "destination"), ("dst", "source")])
+def test_unknown_candidates_are_left_out_with_a_warning(
+    side: Side, kind: str, run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    own, other = (run.stream.src, run.stream.dst) if side == "src" else (run.stream.dst, run.stream.src)
+    node, names = run.stream.ids.labels[own[0]].item(), run.stream.ids.labels[np.unique(other)[:3]].tolist()
+    expected = run.recommend(node, candidates=names, side=side)
+    assert not caplog.messages
+    mixed = [names[0], 987654, *names[1:], 987655]
+    assert run.recommend(node, candidates=mixed, side=side) == expected
+    warning = f"left out 2 of 5 that no event has as a {kind}, such as 987654."
+    assert caplog.messages == [f"candidates (--candidates): {warning}"]
 
 
 def test_a_list_becomes_a_frame(run: Run) -> None:

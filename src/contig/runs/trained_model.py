@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -47,6 +48,8 @@ from contig.tasks.recommend import AsOf
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger("contig")
 
 QUERIES_AT_ONCE = 4096  # bounds the memory of embedding a whole graph
 
@@ -233,10 +236,10 @@ class TrainedModel:
         """Return the ``k`` destinations that a source is most likely to meet at a time, best first.
 
         Several sources get a list each. The candidates are the destinations of all events before that time,
-        or those given; ``exclude_seen`` leaves out those that the source has met. ``side="dst"`` recommends
-        sources to destinations. A node without events before that time gets the most popular candidates, and
-        its list is marked as ``cold_start``. Scores of a learned model within 1e-5 of the best of
-        them tie (``Model.resolution``), and tied nodes keep the order of ``stream.ids``.
+        or those given, without unknown ones; ``exclude_seen`` leaves out those that the source has met.
+        ``side="dst"`` recommends sources to destinations. A node without events before that time gets the
+        most popular candidates, and its list is marked as ``cold_start``. Scores of a learned model within
+        1e-5 of the best of them tie (``Model.resolution``), and tied nodes keep the order of ``stream.ids``.
         """
         check_k(k)
         if side not in get_args(Side):
@@ -258,10 +261,23 @@ class TrainedModel:
         return lists[0] if one else RecommendationLists(lists)
 
     def _candidates(self, given: Sequence[int | str], side: Side) -> NDArray[np.int64]:
+        """Return the numbers of candidates without unknown ones; raise ``DataError`` if none is known."""
+        ids, names = self.stream.ids, list(given)
         try:
-            return np.unique(self._rows(given, side))
+            rows = np.array(
+                [ids.number_of(name, dst=side == "dst") if ids.has(name) else -1 for name in names], np.int64
+            )
+            if len(rows) and rows.max() < 0:
+                ids.find(names[0], side)  # says why it is not known
         except DataError as error:
             raise type(error)(f"candidates (--candidates): {error}") from None
+        if len(left_out := np.flatnonzero(rows < 0)):
+            kind = "destination" if side == "dst" else "source"
+            log.warning(
+                f"candidates (--candidates): left out {len(left_out):,} of {len(rows):,} that no event has "
+                f"as a {kind}, such as {names[left_out[0]]!r}."
+            )
+        return np.unique(rows[rows >= 0])
 
     def nearest(
         self, node: int | str, k: int = 10, at: TimeLike | None = None, side: Side | None = None
