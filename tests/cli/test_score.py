@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,21 @@ def test_times_are_written_as_dates_where_the_run_was_trained_on_dates(run: Path
     assert str(pq.read_table("x.parquet").schema.field("t").type).startswith("timestamp[")
     assert Answer("score", run, "x.csv", "--out", "again.csv").code == 0  # and can be read again
     assert (here / "again.csv").read_text() == (here / "x.csv").read_text()
+
+
+def test_frames_have_timestamps_where_the_run_was_trained_on_dates(run: Path, here: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    shutil.copytree(run, "copy")
+    opened, after = Run.open("copy"), "2024-05-20T12:00"
+    opened.observe({"who": ["n3"], "page": ["n8"], "when": ["2024-05-19"]})
+    lists = opened.recommend(["n3", "new"], k=2, at=after)
+    frames = {
+        "t": opened.score(["n3", "n0"], ["n9", "n7"], [after, after]).to_frame(),
+        "at": lists.to_frame(),
+    }
+    for name, frame in [*frames.items(), ("at", lists[0].to_frame())]:
+        assert set(frame[name]) == {pandas.Timestamp("2024-05-20T12:00", tz="UTC")}
+        assert set(frame["last_event"]) == {pandas.Timestamp("2024-05-19", tz="UTC")}
 
 
 def test_times_stay_numbers_where_the_run_was_trained_on_numbers(here: Path) -> None:

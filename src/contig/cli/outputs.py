@@ -69,11 +69,11 @@ def writing(path: Path, content: str = "") -> Iterator[None]:
 
 def with_times_of(run: Run, table: pa.Table, path: Path) -> pa.Table:
     """Return a table with its times as the user gave them: dates if the run was trained on dates."""
-    if not run.dates:
+    if not run.dates:  # which are Unix seconds
         return table
     from contig.data.exports import with_dates
 
-    return with_dates(table, run.stream, text=path.suffix not in TYPED)
+    return with_dates(table, text=path.suffix not in TYPED)
 
 
 def write_table(path: Path, table: pa.Table) -> None:

@@ -82,27 +82,22 @@ def _as_timestamps(t: pa.Array, clock: Clock, zone: str | None = "UTC") -> pa.Ar
     return t.cast(pa.timestamp(UNITS[clock], zone))
 
 
-def _are_dates(t: pa.ChunkedArray, clock: Clock) -> bool:
-    """Return whether all times are in the years 1 to 9999, as those in a wrong unit are not."""
+def _are_dates(t: pa.ChunkedArray) -> bool:
+    """Return whether all Unix seconds are in the years 1 to 9999, as times in a finer unit are not."""
     first, last = pc.min_max(t).as_py().values()
-    if first is None:
-        return True
-    return bool(first / TICKS[clock] >= YEAR_1 and last / TICKS[clock] < YEAR_10000)
+    return first is None or bool(first >= YEAR_1 and last < YEAR_10000)
 
 
-def with_dates(table: pa.Table, stream: EventStream, *, text: bool) -> pa.Table:
-    """Return a table whose times (``t``, ``at``, ``last_event``) are timestamps, or ISO 8601 ``text``.
+def with_dates(table: pa.Table, *, text: bool) -> pa.Table:
+    """Return a table of Unix seconds (``t``, ``at``, ``last_event``) as timestamps, or ISO 8601 ``text``.
 
-    Nothing changes if the times of the stream do not look like Unix times, and columns with times outside
-    the years 1 to 9999 stay numbers.
+    Columns with times outside the years 1 to 9999 stay numbers.
     """
-    clock = stream.time_span.unix
-    for place, name in enumerate(table.column_names if clock is not None else ()):
-        if name not in TIME_COLUMNS or clock is None or not _are_dates(table.column(place), clock):
-            continue
+    for place, name in enumerate(table.column_names):
         times = table.column(place)
-        dates = _iso(_as_timestamps(times, clock, None)) if text else _as_timestamps(times, clock)
-        table = table.set_column(place, name, dates)
+        if name in TIME_COLUMNS and _are_dates(times):
+            dates = _iso(_as_timestamps(times, "seconds", None)) if text else _as_timestamps(times, "seconds")
+            table = table.set_column(place, name, dates)
     return table
 
 
@@ -114,10 +109,10 @@ def _iso(dates: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.binary_join_element_wise(pc.replace_substring(dates.cast(pa.string()), " ", "T"), "Z", "")
 
 
-def as_pandas(table: pa.Table) -> Any:
-    """Return a table as a pandas frame."""
+def as_pandas(table: pa.Table, *, dates: bool = False) -> Any:
+    """Return a table as a pandas frame, with timestamps (see ``with_dates``) if its times are ``dates``."""
     _require("pandas")
-    return table.to_pandas()
+    return (with_dates(table, text=False) if dates else table).to_pandas()
 
 
 def as_polars(table: pa.Table) -> Any:

@@ -102,6 +102,7 @@ class Queries:
                 last_event=self._last_event(view),
                 cold_start=not warm,
                 learns=self.graph.model.learns,
+                dates=self.span.dates,
             )
 
     def trajectory(
@@ -246,7 +247,8 @@ class Queries:
         at = view.at.repeat(len(src))
         counts = [self.graph.history.count_before(nodes, at) for nodes in (src, dst)]
         cold = (torch.minimum(*counts) == 0).cpu().numpy()
-        return Scores(labels[0], labels[1], times, score, probability, surprise, known, masked, cold)
+        dates = self.span.dates
+        return Scores(labels[0], labels[1], times, score, probability, surprise, known, masked, cold, dates)
 
 
 def _spaced(first: float, last: float, steps: int) -> Array:

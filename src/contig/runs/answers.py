@@ -54,7 +54,8 @@ class RecommendationList(list[Recommendation]):
     ``node`` is the user's id, ``at`` the time they are for and ``last_event`` that of the last event they
     know, None if there is none. ``cold_start`` marks a node without events before that time: its list holds
     the candidates with the most events, scored by their number. ``score_kind`` says what scores are: logits
-    of a learned model, scores of a heuristic, or numbers of events.
+    of a learned model, scores of a heuristic, or numbers of events. ``dates`` says whether the run was
+    trained on dates; the times are then Unix seconds.
     """
 
     def __init__(
@@ -66,8 +67,10 @@ class RecommendationList(list[Recommendation]):
         last_event: float | None,
         cold_start: bool,
         learns: bool,
+        dates: bool = False,
     ) -> None:
         super().__init__(found)
+        self.dates = dates
         self.node, self.at, self.last_event, self.cold_start = node, at, last_event, cold_start
         warm: ScoreKind = "logit" if learns else "heuristic"
         self.score_kind: ScoreKind = "events" if cold_start else warm
@@ -82,20 +85,26 @@ class RecommendationList(list[Recommendation]):
         )
 
     def to_frame(self) -> Any:
-        """Return a pandas frame with a row per recommendation, and the columns that ``recommend`` writes."""
+        """Return a pandas frame with a row per recommendation, and the columns that ``recommend`` writes.
+
+        Times are timestamps if the run was trained on dates.
+        """
         from contig.data.exports import as_pandas
 
-        return as_pandas(list_table([self]))
+        return as_pandas(list_table([self]), dates=self.dates)
 
 
 class RecommendationLists(list[RecommendationList]):
     """The recommendations for several nodes, a list for each in the order of the nodes."""
 
     def to_frame(self) -> Any:
-        """Return a pandas frame with a row per recommendation, and the columns that ``recommend`` writes."""
+        """Return a pandas frame with a row per recommendation, and the columns that ``recommend`` writes.
+
+        Times are timestamps if the run was trained on dates.
+        """
         from contig.data.exports import as_pandas
 
-        return as_pandas(list_table(self))
+        return as_pandas(list_table(self), dates=any(one.dates for one in self))
 
 
 def list_table(lists: Sequence[RecommendationList]) -> pa.Table:
@@ -240,7 +249,8 @@ class Scores:
     ``-log2(probability)``, in bits: 0 for a pair that was certain, 1 for one as likely as not, and one more
     each time the probability halves. A heuristic has neither. ``known_events`` counts the events strictly
     before each pair's time, and ``last_event`` is the time of the last of them, masked if there is none.
-    ``cold_start`` marks pairs with a node that has no events before that time.
+    ``cold_start`` marks pairs with a node that has no events before that time. ``dates`` says whether the run
+    was trained on dates; the times are then Unix seconds.
     """
 
     src: Array
@@ -252,6 +262,7 @@ class Scores:
     known_events: NDArray[np.int64]
     last_event: np.ma.MaskedArray[Any, Any]
     cold_start: NDArray[np.bool_]
+    dates: bool = False
 
     def __len__(self) -> int:
         return len(self.score)
@@ -265,10 +276,10 @@ class Scores:
         return f"Scores({counted(len(self), 'pair')}, {times}; score {low:.4g} to {high:.4g}{cold})"
 
     def to_frame(self) -> Any:
-        """Return a pandas frame with a row per pair and the columns of ``table``."""
+        """Return a pandas frame with a row per pair and the columns of ``table``, ``dates`` as timestamps."""
         from contig.data.exports import as_pandas
 
-        return as_pandas(self.table())
+        return as_pandas(self.table(), dates=self.dates)
 
     def table(self) -> pa.Table:
         """Return the columns as an Arrow table."""

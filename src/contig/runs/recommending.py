@@ -52,6 +52,7 @@ class Recommender:
                 last_event=self.past.t[-1].item() if len(self.past) else None,
                 cold_start=not warm,
                 learns=self.model.learns,
+                dates=self.past.dates,
             )
             for name, row, warm in zip(names, rows, known, strict=True)
         ]

@@ -406,7 +406,8 @@ class TrainedModel:
             probability = np.exp2(-surprise)
         labels = self.stream.ids.labels
         last = self._last_events(known)
-        return Scores(labels[src], labels[dst], t, score, probability, surprise, known, last, cold)
+        ends, dates = (labels[src], labels[dst]), self.stream.dates
+        return Scores(*ends, t, score, probability, surprise, known, last, cold, dates)
 
     def trajectory(
         self, node: int | str, times: Sequence[TimeLike] | NDArray[Any], side: Side | None = None
