@@ -10,7 +10,7 @@ import pytest
 
 from contig import locks
 from contig.errors import RunError
-from contig.locks import LOCK, locked
+from contig.locks import LOCK, is_locked, locked
 
 HOLDER = """
 import sys
@@ -40,10 +40,14 @@ def test_a_second_process_is_refused_with_the_first_ones_pid(tmp_path: Path) -> 
 
 
 def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    assert not is_locked(tmp_path)
     with hold(tmp_path) as first:
         assert first.stdout is not None
         assert first.stdout.readline() == "locked\n"
+        assert is_locked(tmp_path)
         first.send_signal(signal.SIGKILL)
+    assert (tmp_path / LOCK).exists()
+    assert not is_locked(tmp_path)
     with locked(tmp_path):
         pass
 

@@ -39,6 +39,17 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
                 folder.rmdir()
 
 
+def is_locked(folder: Path) -> bool:
+    """Return whether a process holds the lock of a folder; True where that cannot be known."""
+    try:
+        with (folder / LOCK).open("r+") as file:
+            return not system_lock().acquire(file, wait=False)  # which ends with the block
+    except FileNotFoundError:
+        return False
+    except OSError:  # no permission, or a file system without locks
+        return True
+
+
 def _release(file: IO[str], folder: Path, lock: FileLock) -> None:
     own = _is_current(file, folder / LOCK)  # not where another folder has taken the place of this one
     if not lock.removes_open_files:  # nor can it be removed while the next process has it open

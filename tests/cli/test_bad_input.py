@@ -49,7 +49,7 @@ LEARNERS = ("update", "classify", "refit", "evaluate")  # they need the columns 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A run with labels and a feature, one that is still in training, and files."""
+    """A run with labels and a feature, one whose training was killed, and files."""
     base, rng = tmp_path_factory.mktemp("bad"), np.random.default_rng(0)
     columns = rng.integers(0, 9, EVENTS), rng.integers(0, 6, EVENTS), rng.random(EVENTS)
     lines = [
@@ -127,7 +127,10 @@ BAD_RUNS = [
         )
     ),
     *(
-        (READERS[name].replace("RUN", "unfinished").replace("FILE", "good.csv"), "is still in training")
+        (
+            READERS[name].replace("RUN", "unfinished").replace("FILE", "good.csv"),
+            "unfinished was not finished; continue it",
+        )
         for name in ("update", "classify", "refit")
     ),
 ]

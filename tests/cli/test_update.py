@@ -122,7 +122,7 @@ def test_a_run_in_training_says_only_that(run: Path, here: Path) -> None:
     (here / "copy" / "serving.pt").unlink()
     (here / "new.csv").write_text("who,page,when\nn3,n9,2024-06-01\n")
     answer = Answer("update", "copy", "new.csv", *COLUMNS)
-    assert "copy is still in training; it can observe new events when" in answer.refusal
+    assert "copy was not finished; continue it with 'contig resume copy'." in answer.refusal
     assert "best epoch" not in answer.err
 
 

@@ -274,7 +274,7 @@ def test_a_run_in_training_is_refused(run: contig.Run, later: pa.Table, tmp_path
     (copy / "metrics.json").unlink()
     opened = contig.Run.open(copy)
     for events in (None, later):
-        with pytest.raises(RunError, match="still in training"):
+        with pytest.raises(RunError, match="was not finished"):
             opened.classify(events, **COLUMNS, show=False)
 
 

@@ -208,7 +208,9 @@ def test_what_was_read_is_the_version_that_is_named(small_run: Run) -> None:
 
 def test_a_run_in_training_observes_nothing(small_run: Run) -> None:
     (small_run.path / "metrics.json").unlink()
-    with pytest.raises(RunError, match="still in training"):
+    with pytest.raises(RunError, match="was not finished"):
+        small_run.observe(part(text_id_stream(), 200, 220))
+    with small_run.folder.locked(), pytest.raises(RunError, match="still in training; it can observe"):
         small_run.observe(part(text_id_stream(), 200, 220))
 
 

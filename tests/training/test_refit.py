@@ -130,7 +130,7 @@ def test_known_events_are_skipped_on_request(run: Run, tmp_path: Path) -> None:
 def test_a_run_in_training_is_refused(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.path, tmp_path / "run")
     (tmp_path / "run" / "serving.pt").unlink()
-    with pytest.raises(RunError, match="still in training"):
+    with pytest.raises(RunError, match="was not finished; continue it with 'contig resume"):
         refit(tmp_path / "run", show=False)
 
 

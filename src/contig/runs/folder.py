@@ -32,7 +32,7 @@ from contig.data.index_folder import is_index_folder
 from contig.data.storage import load_stream, save_stream, saved_files
 from contig.errors import ContigError, RunError, close_names
 from contig.files import as_json, as_path, disk_error, file_above, is_leftover, replacing, sha256
-from contig.locks import locked
+from contig.locks import is_locked, locked
 from contig.models import Model, NodeState
 from contig.numerics import VERSION
 from contig.runs.checksums import FILE as CHECKSUMS
@@ -257,10 +257,12 @@ class RunFolder:
             self.checksums.verify(name)
 
     def require_finished(self, action: str) -> None:
-        """Raise ``RunError`` if the run is still in training; ``action`` is what it could do afterwards."""
+        """Raise ``RunError`` if the training has not ended; ``action`` is what it could do afterwards."""
         if not (self.is_finished and self.has("serving.pt")):
             if self.lacks_weights:
                 raise self._without_weights()
+            if not is_locked(self.path):
+                raise RunError(f"{self.path} was not finished; continue it with 'contig resume {self.path}'.")
             raise RunError(
                 f"{self.path} is still in training; {action} when the training is finished. "
                 f"To continue it: contig resume {self.path}"
