@@ -110,7 +110,7 @@ BAD_FILES = [
     *reading(LEARNERS, "half.csv", r"line 2: t=820.5 is not a whole number"),
     *reading(ALL, "who.csv", "line 3, column 'user': '' is not an id"),
     *reading(
-        ("score",), "stranger.csv", "line 3: Node 'i2' is a destination in this stream; expected a source"
+        ("score",), "stranger.csv", "line 3: node 'i2' is a destination in this stream, but a source here"
     ),
     *reading(LEARNERS, "cheap.csv", "line 3, column 'price': 'cheap' is not a number"),
     *reading(("update", "classify", "refit"), "seven.csv", "line 3: label 7 is neither 0 nor 1"),

@@ -126,7 +126,7 @@ def _is_up_to_date(folder: Path, request: BuildRequest, overwrite: bool) -> bool
     if indexed == _text(request):
         log.info(f"{folder} is already an index of these files.")
         return True
-    same_files = json.dumps(encode(request)["files"], sort_keys=True) in indexed
+    same_files = json.loads(indexed)["files"] == json.loads(_text(request))["files"]
     other = "these files, read with other options" if same_files else "other files, or files that changed"
     raise ConfigError(
         f"{folder} already is an index of {other}. Choose another folder, or replace it with --overwrite "
