@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
+from support.memory_flags import asks_for_huge_pages, has_huge_pages
 
 from contig.kernels.huge_pages import LEAST_BYTES, empty_table
-
-ENABLED = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.bfloat16])
@@ -23,24 +19,9 @@ def test_what_is_written_is_read(rows: int, dtype: torch.dtype) -> None:
     assert torch.equal(table, values)
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or not ENABLED.exists() or "[never]" in ENABLED.read_text(),
-    reason="this system has no huge pages",
-)
+@pytest.mark.skipif(not has_huge_pages(), reason="this system has no huge pages")
 def test_large_tables_ask_for_huge_pages() -> None:
-    """The system lists the flag ``hg`` for memory that asks for huge pages."""
     size = 16 * LEAST_BYTES  # more than the C library takes from memory that others have freed
-    assert not _asks_for_huge_pages(torch.empty(size, dtype=torch.uint8))
-    assert _asks_for_huge_pages(empty_table((size,), torch.uint8))
-
-
-def _asks_for_huge_pages(table: torch.Tensor) -> bool:
-    middle, inside = table.data_ptr() + table.nbytes // 2, False
-    for line in Path("/proc/self/smaps").read_text().splitlines():
-        name, _, rest = line.partition(" ")
-        if "-" in name and not name.endswith(":"):
-            first, end = (int(x, 16) for x in name.split("-"))
-            inside = first <= middle < end
-        elif inside and name == "VmFlags:":
-            return "hg" in rest.split()
-    raise AssertionError("the table is in no memory of this process")
+    small, large = torch.empty(size, dtype=torch.uint8), empty_table((size,), torch.uint8)
+    assert not asks_for_huge_pages(small.data_ptr() + size // 2)
+    assert asks_for_huge_pages(large.data_ptr() + size // 2)

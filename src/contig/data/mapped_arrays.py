@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import sys
 import weakref
@@ -17,6 +18,8 @@ from contig.files import disk_errors
 READ_WRITE, PRIVATE, FIXED, ANONYMOUS, NO_RESERVE = 0x3, 0x2, 0x10, 0x20, 0x4000  # of mmap on Linux
 FAILED = ctypes.c_void_p(-1).value
 HUGE_PAGE = 1 << 21  # bytes; a file is mapped by huge pages only from a multiple of this address on
+LARGEST_SHARE = 1 / 8  # of the memory that a file in huge pages may fill; an index has four times its largest
+MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container
 
 
 def map_private(path: Path) -> Array:
@@ -43,10 +46,7 @@ def map_growing(path: Path) -> Array:
 
 
 def _reserve_and_map(path: Path, size: int) -> Any:
-    """Reserve addresses, and map a file to the first of them; None where that fails.
-
-    With huge pages random reads of a large file miss the cache of addresses far less often.
-    """
+    """Reserve addresses, and map a file to the first of them; None where that fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
@@ -62,9 +62,32 @@ def _reserve_and_map(path: Path, size: int) -> Any:
         if libc.mmap(address, length, READ_WRITE, flags, file.fileno(), 0) == FAILED:
             libc.munmap(start, reserved)
             return None
+    _request_huge_pages(libc, address, length)
     memory = (ctypes.c_char * size).from_address(address)
     weakref.finalize(memory, libc.munmap, start, reserved)
     return memory
+
+
+def _request_huge_pages(libc: Any, address: int, length: int) -> None:
+    """Ask for huge pages for a mapped file, if it takes only a small part of the memory.
+
+    Random reads of a large file then miss the cache of addresses far less often, and it is read from the
+    disk in pieces of 2 MiB. A file that does not stay in memory would be read in these again and again.
+    """
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is None or not HUGE_PAGE <= length <= LARGEST_SHARE * memory_size():
+        return
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.madvise(address, length, advice)  # only advice: a system without huge pages refuses it
+
+
+def memory_size() -> int:
+    """Return the size of the machine's memory in bytes, or the limit of the container if that is less."""
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        return min(size, int(MEMORY_LIMIT.read_text()))
+    except (OSError, ValueError):  # no such file, or "max"
+        return size
 
 
 def create_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
