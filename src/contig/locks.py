@@ -40,7 +40,10 @@ def locked(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def is_locked(folder: Path) -> bool:
-    """Return whether a process holds the lock of a folder; True where that cannot be known."""
+    """Return whether a process holds the lock of a folder; True where that cannot be known.
+
+    The lock is taken for an instant, in which another process that wants it fails.
+    """
     try:
         with (folder / LOCK).open("r+") as file:
             return not system_lock().acquire(file, wait=False)  # which ends with the block

@@ -210,6 +210,15 @@ def test_an_input_is_not_replaced_by_the_output(
     assert re.search(rf"--(out|csv) {re.escape(out)} is also the input; choose another file\.", text), text
 
 
+def test_an_output_does_not_join_the_files_of_an_input_folder(folder: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs"
+    pairs.mkdir()
+    for name in ("pairs/a.parquet", "pairs/new.parquet"):
+        text = refusal(folder, f"score run {pairs} --out {tmp_path / name}")
+        assert f"{name} is among the input files, in {pairs}; choose another folder" in text
+    assert not list(pairs.iterdir())
+
+
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder where nobody can create files")
 @pytest.mark.parametrize("command", WRITERS.values())
 @pytest.mark.parametrize("out", ["/proc/out.csv", "/proc/none/out.csv"])

@@ -3,9 +3,11 @@ from __future__ import annotations
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.commands import Answer
 
+import contig
 from contig import registry
 from contig.data.catalog import DATASETS, Dataset, register_dataset
 
@@ -67,3 +69,26 @@ def test_a_registered_dataset_is_listed_and_a_broken_one_reported(monkeypatch: p
     assert not any(line.isspace() for line in lines)
     assert "note: The dataset 'broken' cannot be loaded from no_such_package:" in answer.err
     assert "(No module named 'no_such_package')" in answer.err
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".arrow"])
+def test_a_dataset_with_features_is_written_and_read_again(
+    ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    features = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    rng = np.random.default_rng(1)
+    stream = contig.EventStream.from_arrays(
+        rng.integers(0, 7, 40), rng.integers(7, 12, 40), np.arange(40), edge_features=features
+    )
+    monkeypatch.setattr("contig.data.datasets.load_dataset", lambda name, **options: stream)
+    out = tmp_path / f"found{ending}"
+    assert Answer("datasets", "mooc", "--out", out).code == 0
+    again = contig.read_events(out)
+    np.testing.assert_array_equal(again.edge_features, features)
+
+
+def test_a_dataset_is_not_written_over_its_own_file(tmp_path: Path) -> None:
+    (tmp_path / "mooc.csv").write_text("its events")
+    answer = Answer("datasets", "mooc", "--data-dir", tmp_path, "--out", tmp_path / "mooc.csv")
+    assert "mooc.csv is also the input" in answer.refusal
+    assert (tmp_path / "mooc.csv").read_text() == "its events"

@@ -220,6 +220,23 @@ def test_a_run_from_an_archive_is_trained_again_for_another_item(
     assert (tgn_run(here / "again") / "best.pt").exists()
 
 
+def test_a_run_that_is_trained_again_keeps_the_tables_of_earlier_calls(
+    visits: Path, here: Path, started: list[Work]
+) -> None:
+    options = ["--quick", "--models", "tgn", "--no-heuristics", "--device", "cpu", "--datasets", visits]
+    Answer("reproduce", "table2", *options, "--out", "made", "--archive", "made.tar.xz")
+    with tarfile.open("made.tar.xz") as file:
+        file.extractall("again", filter="data")
+    more = Answer("reproduce", "fig4", *options, "--out", "again", "--archive", "more.tar.xz")
+    assert more.code == 0, more.err
+    assert [type(work) for work in started[2:]] == [Job, Evaluation, Evaluation]
+    results = sorted(path.name for path in (tgn_run(here / "again") / "evaluations").glob("*.json"))
+    assert results == ["intervals.json", "link-negatives=random-any.json"]
+    assert (here / "again" / "table2.csv").read_text() == (here / "made" / "table2.csv").read_text()
+    with tarfile.open("more.tar.xz") as file:
+        assert sum(name.endswith(tuple(results)) for name in file.getnames()) == 2
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

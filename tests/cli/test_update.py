@@ -74,6 +74,14 @@ def test_swapped_columns_are_refused_after_an_id_of_the_other_side(orders: Path,
     assert "Are the columns swapped?" in Answer("update", orders, "new.csv").refusal
 
 
+def test_events_of_the_other_side_are_taken_among_more_of_their_own(orders: Path, here: Path) -> None:
+    """All receivers of messages may have sent none so far; then ids of both sides differ by chance."""
+    (here / "new.csv").write_text("who,page,when\np2,u3,2024-06-01\nu1,p1,2024-06-02\n")
+    answer = Answer("update", orders, "new.csv")
+    assert answer.code == 0
+    assert "line 2: node 'p2' is a destination in this stream, but a source here" in answer.err
+
+
 def test_each_warning_is_given_once_and_only_for_events_that_are_added(orders: Path, here: Path) -> None:
     (here / "new.csv").write_text("who,page,when\np1,p2,2025-03-01\n")
     answer = Answer("update", orders, "new.csv", "--repeated", "skip")
@@ -83,6 +91,26 @@ def test_each_warning_is_given_once_and_only_for_events_that_are_added(orders: P
     answer = Answer("update", orders, "new.csv")
     assert "is before the last event" in answer.refusal
     assert "Is the time right?" not in answer.err
+
+
+def test_a_clock_that_is_behind_refuses_no_events(orders: Path, here: Path) -> None:
+    """The last event was years ago, and the time zone of the new ones is ahead of this machine's."""
+    now = datetime.now(UTC)
+    for ahead, code in ((timedelta(days=31), 2), (timedelta(hours=14), 0)):
+        (here / "new.csv").write_text(f"who,page,when\nu3,p4,{now + ahead:%Y-%m-%dT%H:%M:%S}\n")
+        assert Answer("update", orders, "new.csv").code == code
+
+
+def test_dates_join_a_run_that_counts_milliseconds(here: Path) -> None:
+    rows = [f"u{i % 7},p{i % 5},{START * 1000 + i * 3_600_000}" for i in range(210)]
+    (here / "log.csv").write_text("\n".join(["who,page,when", *rows]))
+    assert Answer("train", "log.csv", *COLUMNS, "--model", "recency", "--out", "ms").code == 0
+    (here / "new.csv").write_text("who,page,when\nu3,p4,2024-06-01T00:00:00.5\n")
+    assert Answer("update", "ms", "new.csv").code == 0
+    found = Answer("recommend", "ms", "--node", "u3", "--json").json
+    assert found["last_event"] == 1000 * int(datetime(2024, 6, 1, tzinfo=UTC).timestamp()) + 500
+    assert Answer("score", "ms", "new.csv", "--out", "scores.csv").code == 0
+    assert (here / "scores.csv").read_text().splitlines()[1].startswith(f'"u3","p4",{found["last_event"]},')
 
 
 def test_a_long_log_does_not_make_a_distant_future_likely(here: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
@@ -150,6 +151,7 @@ def test_iso_dates_of_unix_times() -> None:
     assert TimeSpan.of(np.array([5, 9])).iso(7) is None
     assert [TimeSpan.of(np.array([may])).written(t) for t in (may + 1, 5)] == ["2024-05-01T00:00:01Z", "5"]
     assert TimeSpan.of(np.array([5.0, 9.0])).written(7.5) == "7.5"
+    assert TimeSpan.of(np.array([may])).written(math.nan) == "nan"
 
 
 def test_dates_are_also_read_in_the_format_of_the_events() -> None:

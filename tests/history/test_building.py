@@ -375,6 +375,14 @@ def test_runs_on_an_index_know_the_columns_that_were_named_for_it(tmp_path: Path
     assert contig.Run.open(run.path).observe(later) == 1
 
 
+def test_a_new_disk_may_hold_an_index(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    (disk / "lost+found").mkdir(parents=True)
+    (disk / ".DS_Store").touch()
+    assert build_index(write_files(tmp_path), disk) == disk
+    assert (disk / "lost+found").is_dir()
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_index_is_not_built_among_other_files(tmp_path: Path, overwrite: bool) -> None:
     files, folder = write_files(tmp_path), tmp_path / "run"

@@ -29,7 +29,7 @@ def test_an_unpacked_archive_gives_the_same_tables(tmp_path: Path) -> None:
     before = fill(planned(tmp_path / "one", ITEMS))
     weights = before.jobs[0].folder / "best.pt"
     weights.write_bytes(b"large")
-    assert write_archive(before, tmp_path / "all.tar.xz") == len(before.jobs)
+    assert write_archive(before.study.out, tmp_path / "all.tar.xz") == len(before.jobs)
     after = unpacked(tmp_path / "all.tar.xz", tmp_path / "two")
     for name in ITEMS.split():
         assert table_of(after, name).sheet() == table_of(before, name).sheet()
@@ -48,7 +48,7 @@ def partly_done(folder: Path) -> tuple[Plan, Job, Job]:
 
 def test_a_finished_run_is_kept_with_the_evaluations_it_has(tmp_path: Path) -> None:
     before, partly, unfinished = partly_done(tmp_path / "one")
-    assert write_archive(before, tmp_path / "some.tar.xz") == len(before.jobs) - 1
+    assert write_archive(before.study.out, tmp_path / "some.tar.xz") == len(before.jobs) - 1
     after = unpacked(tmp_path / "some.tar.xz", tmp_path / "two")
     assert [job.name for job in after.jobs if not job.folder.exists()] == [unfinished.name]
     kept = tmp_path / "two" / "runs" / partly.name / "evaluations"
@@ -59,7 +59,7 @@ def test_a_finished_run_is_kept_with_the_evaluations_it_has(tmp_path: Path) -> N
 
 def test_what_an_unpacked_run_lacks_is_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before, partly, unfinished = partly_done(tmp_path / "one")
-    write_archive(before, tmp_path / "some.tar.xz")
+    write_archive(before.study.out, tmp_path / "some.tar.xz")
     after = unpacked(tmp_path / "some.tar.xz", tmp_path / "two")
     started = run_inline(monkeypatch, lambda work, device: None)
     run_jobs([after.chain(job) for job in after.jobs])
@@ -71,10 +71,17 @@ def test_what_an_unpacked_run_lacks_is_trained_again(tmp_path: Path, monkeypatch
     ]
 
 
+def test_finished_runs_of_other_calls_are_kept(tmp_path: Path) -> None:
+    fill(planned(tmp_path / "one", ITEMS))
+    fewer = fill(planned(tmp_path / "one", "table2", seeds=1))
+    everything = len(list((tmp_path / "one" / "runs").iterdir()))
+    assert write_archive(fewer.study.out, tmp_path / "all.tar.xz") == everything > len(fewer.jobs)
+
+
 def test_equal_results_make_equal_archives(tmp_path: Path) -> None:
     plan = fill(planned(tmp_path / "one", "table2"))
     for name in ("a.tar.xz", "b.tar.xz"):
-        write_archive(plan, tmp_path / name)
+        write_archive(plan.study.out, tmp_path / name)
         for path in (tmp_path / "one").rglob("*.json"):
             path.touch()
     assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "b.tar.xz").read_bytes()

@@ -12,7 +12,7 @@ from support.studies import fill, planned, table_of
 from contig.errors import ConfigError, RunError
 from contig.reproduction import earlier
 from contig.reproduction.datasets import StudyDataset
-from contig.reproduction.earlier import with_earlier
+from contig.reproduction.earlier import record, with_earlier
 from contig.reproduction.plan import Plan, make_plan
 from contig.reproduction.scales import Scale
 
@@ -24,6 +24,7 @@ def call(folder: Path, items: str, datasets: tuple[str, ...] = NAMES, **changes:
     plan = planned(folder, items, **changes)
     chosen = tuple(one for one in plan.study.datasets if one.name in datasets)
     plan = fill(make_plan(replace(plan.study, datasets=chosen)))
+    record(plan, datasets)
     shown, left_out = with_earlier(plan, datasets)
     assert left_out == []
     return shown
@@ -81,7 +82,7 @@ def test_a_smoke_test_shows_no_full_results(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_again_is_left_out(tmp_path: Path) -> None:
     plan = fill(planned(tmp_path, "table2"))
-    with_earlier(plan, ("here", "gone"))
+    record(plan, ("here", "gone"))
     shown, left_out = with_earlier(fill(planned(tmp_path, "fig3")), NAMES)
     assert names(shown) == ["fig3"]
     assert left_out == ["the report leaves out what an earlier call made of table2: here is missing"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -111,7 +112,7 @@ def compare(
     """
     sweep = Sweep.of(device, at_once, part, only_done)
     exports = Exports(csv, plot, latex_file)
-    exports.check(files)
+    exports.check([*files, reading.node_features])
     chosen = chosen_task(ctx, task)
     names = _models(models, chosen, heuristics)
     given = _settings(settings, epochs=epochs, split=split)
@@ -217,7 +218,7 @@ class Exports(NamedTuple):
     plot: Path | None
     latex: Path | None
 
-    def check(self, inputs: Sequence[str]) -> None:
+    def check(self, inputs: Sequence[str | PathLike[str] | None]) -> None:
         """Reject files that cannot be written, before anything is trained."""
         outputs.check_file("--csv", self.csv, inputs=inputs)
         latex.check_file(self.latex)

@@ -59,11 +59,12 @@ def _write(name: str | None, out: Path | None, data_dir: Path | None) -> None:
         raise ConfigError(
             "To write a dataset, give both its name and a file: contig datasets NAME --out FILE."
         )
-    outputs.check_file("--out", out, *outputs.TABLES)
-    from contig.data.datasets import dataset_table
+    from contig.data.datasets import dataset_table, find_dataset
+
+    outputs.check_file("--out", out, *outputs.TABLES, inputs=[find_dataset(name, data_dir)])
 
     with console.status(f"loading {name}"):
-        table = dataset_table(name, data_dir=data_dir)
+        table = dataset_table(name, data_dir=data_dir, wide=out.suffix == ".csv")
     with outputs.writing(out, counted(table.num_rows, "event")):
         outputs.write_table(out, table)
 

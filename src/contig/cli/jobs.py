@@ -119,7 +119,7 @@ def run_with_progress(
 
     if again := sum(map(is_trained_again, chains)):
         runs = counted(again, "finished run")
-        console.notice(f"{runs} without weights: trained again to be evaluated, which replaces all results")
+        console.notice(f"{runs} without weights: trained again to be evaluated, which replaces their results")
     total, count = sum(len(remaining(chain)) for chain in chains), itertools.count(1)
 
     def ended(work: Work, reason: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,11 @@ TYPED = (".parquet", ".arrow")  # formats with a type for timestamps
 
 
 def check_file(
-    option: str, path: Path | None, *extensions: str, inputs: Iterable[str | Path | None] = ()
+    option: str, path: Path | None, *extensions: str, inputs: Iterable[str | PathLike[str] | None] = ()
 ) -> None:
     """Reject the file of an option if it cannot be written; missing folders are created later.
 
-    ``inputs`` are what the command reads, files or not: none of them is replaced.
+    ``inputs`` are what the command reads, files or not: none of them is replaced or added to.
     """
     if path is None:
         return
@@ -37,15 +38,25 @@ def check_file(
         check_file_path(path)
     except ConfigError as error:
         raise ConfigError(f"{option}: {error}") from None
-    if any(_is_same_file(path, given) for given in inputs if given is not None):
-        raise ConfigError(f"{option} {path} is also the input; choose another file.")
+    for given in inputs:
+        if given is not None and _is_same_file(path, given):
+            raise ConfigError(f"{option} {path} is also the input; choose another file.")
+        if given is not None and _is_in_folder(path, given):
+            raise ConfigError(f"{option} {path} is among the input files, in {given}; choose another folder.")
 
 
-def _is_same_file(path: Path, given: str | Path) -> bool:
+def _is_same_file(path: Path, given: str | PathLike[str]) -> bool:
     try:
         return path.samefile(Path(given).expanduser())
     except (OSError, ValueError, RuntimeError):  # one of them does not exist, or ``given`` is not a path
         return False
+
+
+def _is_in_folder(path: Path, given: str | PathLike[str]) -> bool:
+    """Return whether a file would be part of an input that is a folder of Parquet files."""
+    from contig.data.readers.parquet import SUFFIXES
+
+    return path.suffix in SUFFIXES and _is_same_file(path.parent, given)
 
 
 def check_figure(option: str, path: Path | None) -> None:

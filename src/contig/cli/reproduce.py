@@ -26,7 +26,7 @@ from contig.errors import ConfigError
 from contig.wording import counted
 
 if TYPE_CHECKING:
-    from contig.experiments.jobs import Failure
+    from contig.experiments.jobs import Failure, Work
     from contig.reproduction.plan import Plan
     from contig.reproduction.scales import Scale
     from contig.reproduction.tables.layout import Sheet
@@ -174,7 +174,7 @@ def reproduce(
     sweep.use_folder(ctx, folder, wait)
     plan = _plan(names, folder, scale, chosen)
     _print_notices(plan)
-    failed = _run(plan, sweep)
+    failed = _run(plan, names, sweep)
     sweep.end_part(failed)
     failures = failure_lines(failed)
     sheets = _write(plan, names, failures, archive)
@@ -212,28 +212,46 @@ def _print_notices(plan: Plan) -> None:
         )
 
 
-def _run(plan: Plan, sweep: Sweep) -> list[Failure[Any]]:
+def _run(plan: Plan, names: Sequence[str], sweep: Sweep) -> list[Failure[Any]]:
     """Train and evaluate what is missing; return the failures."""
+    chains = _chains(plan, names)
     try:
         # Timed runs come first, one at a time: side by side an epoch takes longer.
-        failed = sweep.run_timed("timed runs", [plan.chain(job) for job in plan.timed])
-        return failed + sweep.run("runs and evaluations", [plan.chain(job) for job in plan.longest_first])
+        failed = sweep.run_timed("timed runs", [chains[job.name] for job in plan.timed])
+        return failed + sweep.run("runs and evaluations", [chains[job.name] for job in plan.longest_first])
     except KeyboardInterrupt:
         console.notice("to see the results so far, repeat the command with --only-done")
         raise
 
 
+def _chains(plan: Plan, names: Sequence[str]) -> dict[str, list[Work]]:
+    """Return the chain of each run by its name; one that is trained again is evaluated for all items.
+
+    Its new weights replace the results of earlier calls, whose tables must not lose them.
+    """
+    from contig.experiments.jobs import is_trained_again
+    from contig.reproduction.earlier import with_earlier
+
+    chains = {job.name: plan.chain(job) for job in plan.jobs}
+    if again := [job for job in plan.jobs if is_trained_again(chains[job.name])]:
+        whole, _ = with_earlier(plan, names)
+        for job in again:
+            chains[job.name] += whole.chain(job)[1:]
+    return chains
+
+
 def _write(plan: Plan, names: Sequence[str], failures: Sequence[str], archive: Path | None) -> list[Sheet]:
     """Write all results, those of earlier calls included, and return the sheets of this call."""
     from contig.reproduction.archive import write_archive
-    from contig.reproduction.earlier import with_earlier
+    from contig.reproduction.earlier import record, with_earlier
     from contig.reproduction.output import write_results
 
+    record(plan, names)
     shown, left_out = with_earlier(plan, names)
     for line in left_out:
         console.notice(line)
     if archive is not None:
-        console.notice(f"wrote {archive} ({counted(write_archive(shown, archive), 'finished run')})")
+        console.notice(f"wrote {archive} ({counted(write_archive(plan.study.out, archive), 'finished run')})")
     requested = {"claims", *plan.groups}
     return [sheet for sheet in write_results(shown, failures) if sheet.name in requested]
 

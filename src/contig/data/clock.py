@@ -89,7 +89,7 @@ class TimeSpan:
             return None
         try:
             return EPOCH + timedelta(seconds=t / self.per_second)
-        except OverflowError:  # not in the years 1 to 9999; a time in a finer unit is not, for instance
+        except (OverflowError, ValueError):  # not in the years 1 to 9999, as in a finer unit; not a number
             return None
 
     def written(self, t: Number) -> str:
@@ -183,6 +183,14 @@ def _other_scale(t: NDArray[np.float64], known: TimeSpan) -> WrongUnit | None:
 def _dates(t: NDArray[np.float64], ticks: float) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = (t / ticks > EARLIEST_DATE) & (t / ticks < LATEST_DATE)
     return found
+
+
+def in_unit_of(known: TimeSpan, t: Array, *, dates: bool) -> Array:
+    """Return times in the unit of known ones, if these are Unix times; ``dates`` are read as seconds."""
+    if not dates or known.unix is None or known.per_second == 1:
+        return t
+    ticks: Array = np.rint(t * int(known.per_second))
+    return ticks
 
 
 def parse_time(given: TimeLike, span: TimeSpan, name: str, date_format: str | None = None) -> Number:

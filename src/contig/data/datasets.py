@@ -64,12 +64,17 @@ def load_dataset(
     return _load(_resolve(name, "To read a file, use contig.read_events."), reading, download)
 
 
-def dataset_table(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> pa.Table:
-    """Return the dataset called ``name`` as a table that can be written to a file and read again."""
+def dataset_table(
+    name: str, *, data_dir: str | os.PathLike[str] | None = None, wide: bool = False
+) -> pa.Table:
+    """Return the dataset called ``name`` as a table that can be written to a file and read again.
+
+    ``wide`` has a column for each feature, as formats without lists need.
+    """
     dataset, argument = _resolve(name, "To read a file, use contig.read_events.")
     if dataset.table is not None:
         return dataset.table(argument)
-    return load_dataset(name, data_dir=data_dir).to_arrow()
+    return load_dataset(name, data_dir=data_dir).to_arrow(wide=wide)
 
 
 def open_stream(

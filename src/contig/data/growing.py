@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, MutableMapping
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -64,10 +63,10 @@ class GrowingIds:
         self._index = known.extended() if isinstance(known, SortedIndex) else dict(known)
         self._first = ids
 
-    @cached_property
+    @property
     def sides_share_labels(self) -> bool:
         """Whether labels say nothing about the side (see ``NodeIds``), judged before nodes were added."""
-        return self._first.sides_share_labels()
+        return self._first.sides_share_labels
 
     def number(self, src: Ints | TextIds, dst: Ints | TextIds) -> NumberedEvents:
         """Assign numbers to the ends of events, to unknown nodes in the order of their first events.
@@ -135,11 +134,12 @@ def reject_other_side(known: GrowingIds, pairs: NumberedEvents, place: Callable[
 def reject_swapped(known: GrowingIds, events: NumberedEvents, place: Callable[[int], str]) -> None:
     """Reject events if the columns of sources and destinations seem to be swapped.
 
-    One event of which both ends are known on the other side is enough. A single end may be a new node that
-    happens to have the id of another one (see ``warn_of_other_side``).
+    They seem so if more events have both ends known on the other side than on their own. In a stream of which
+    all nodes happened to be on one side so far, such an event is possible, but among others; and a single end
+    may be a new node that has the id of another one (see ``warn_of_other_side``).
     """
-    found = _on_other_side(known, events)
-    if found is not None and (both := found.src & found.dst).any():
+    found, own = _on_other_side(known, events), (events.src < len(known.ids)) & (events.dst < len(known.ids))
+    if found is not None and (both := found.src & found.dst).sum() > own.sum():
         raise DataError(_swapped(known.ids, events, both, found, place))
 
 

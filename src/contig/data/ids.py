@@ -133,6 +133,7 @@ class NodeIds:
         found = self.index.get((dst and self.bipartite, label))
         return found if found is not None and found < len(self) else None
 
+    @cached_property
     def sides_share_labels(self) -> bool:
         """Return whether labels say nothing about the side, as where users and items are counted from 1.
 

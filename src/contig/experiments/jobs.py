@@ -141,7 +141,8 @@ def run_jobs(
     else. ``ended`` is called after each piece of work, with the reason if it failed. Ctrl-C and SIGTERM stop
     all work at once and raise ``KeyboardInterrupt``; running the same chains again resumes it.
 
-    A finished run without weights is trained again if one of its evaluations is missing; all of them follow.
+    A finished run without weights is trained again if one of its evaluations is missing; all evaluations of
+    its chain follow, and others that it had are gone.
 
     ``device`` may be a comma-separated list, which is dealt out in turn: with two devices, every other one of
     the ``at_once`` workers has the first. ``auto`` and ``cuda`` are every GPU of the machine.

@@ -45,7 +45,7 @@ from contig.errors import ConfigError, ContigError, DataError
 from contig.files import as_path, disk_errors, expanded
 from contig.history.entries import collect_entries, count_entries
 from contig.kernels.segments import node_ranges
-from contig.locks import LOCK, locked
+from contig.locks import locked
 from contig.progress import Display
 from contig.schema import encode
 from contig.wording import counted
@@ -113,8 +113,12 @@ def _request(given: Sequence[Path], reading: ReadOptions) -> BuildRequest:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise ``ConfigError`` if the folder holds something else than an index, complete or not."""
-    holds_files = folder.is_dir() and any(path.name != LOCK for path in folder.iterdir())
+    """Raise ``ConfigError`` if the folder holds something else than an index, complete or not.
+
+    A new disk has a ``lost+found``, and some systems put hidden files into every folder.
+    """
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    holds_files = any(not name.startswith(".") and name != "lost+found" for name in names)
     if holds_files and not is_index_folder(folder):
         raise ConfigError(f"{folder} is not an index and not empty; choose another folder.")
 
@@ -126,7 +130,7 @@ def _is_up_to_date(folder: Path, request: BuildRequest, overwrite: bool) -> bool
     if indexed == _text(request):
         log.info(f"{folder} is already an index of these files.")
         return True
-    same_files = json.loads(indexed)["files"] == json.loads(_text(request))["files"]
+    same_files = bool(indexed) and json.loads(indexed)["files"] == json.loads(_text(request))["files"]
     other = "these files, read with other options" if same_files else "other files, or files that changed"
     raise ConfigError(
         f"{folder} already is an index of {other}. Choose another folder, or replace it with --overwrite "

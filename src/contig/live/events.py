@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from contig.data.clock import LATEST, TimeSpan, find_wrong_unit, out_of_range
+from contig.data.clock import LATEST, TimeSpan, find_wrong_unit, in_unit_of, out_of_range
 from contig.data.columns import Array, Column, is_text, row_place
 from contig.data.date_formats import parsed_dates
 from contig.data.feature_columns import RawFeatures, raw_features
@@ -229,8 +229,7 @@ def _from_seconds(t: Array, time: TimeSpan) -> Array:
             f"{ORIGIN}: the times of this run go from {time.first:,} to {time.last:,} and do not look like "
             "dates; send numbers."
         )
-    ticks = t * int(time.per_second)
-    return np.rint(ticks) if time.per_second > 1 else ticks
+    return in_unit_of(time, t, dates=True)
 
 
 def _fitting(features: NDArray[np.float32] | None, width: int) -> NDArray[np.float32] | None:

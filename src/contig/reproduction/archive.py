@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from contig.errors import ConfigError
+from contig.experiments.jobs import runs_in
 from contig.files import check_file_path, replacing
 from contig.reproduction.earlier import FILE
-from contig.reproduction.plan import Plan
+from contig.runs.folder import RunFolder
 
 ENDING = ".tar.xz"
 RESULTS = ("config.json", "metrics.json", "checksums.json", "evaluations/*.json")  # of a run
@@ -26,19 +27,22 @@ def check_archive(path: Path) -> None:
     check_file_path(path)
 
 
-def write_archive(plan: Plan, path: Path) -> int:
-    """Write the results of every finished run, with the evaluations it has; return the number of runs."""
-    finished = [job.folder for job in plan.jobs if job.done]
+def write_archive(out: Path, path: Path) -> int:
+    """Write the results of every finished run in the folder of a study, with the evaluations it has.
+
+    Returns the number of runs.
+    """
+    finished = [folder for folder in sorted(runs_in(out).glob("*")) if RunFolder(folder).is_finished]
     with replacing(path) as part, tarfile.open(part, "w:xz", preset=9) as archive:
-        for file in _files(plan.study.out, finished):
-            archive.add(file, str(file.relative_to(plan.study.out)), filter=_anonymous)
+        for file in _files(out, finished):
+            archive.add(file, str(file.relative_to(out)), filter=_anonymous)
     return len(finished)
 
 
 def _files(out: Path, folders: list[Path]) -> Iterator[Path]:
     if (out / FILE).exists():
         yield out / FILE
-    for folder in sorted(folders):
+    for folder in folders:
         for pattern in RESULTS:
             yield from sorted(folder.glob(pattern))
 

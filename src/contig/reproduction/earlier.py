@@ -51,8 +51,15 @@ class Choices(Record):
         return replace(self, datasets=other.datasets) == other
 
 
-def record(study: Study, datasets: Sequence[str]) -> dict[str, Choices]:
-    """Record how the items of a study were reproduced, and return the choices of all items in its folder.
+def record(plan: Plan, datasets: Sequence[str]) -> None:
+    """Record how the items of a plan were reproduced, for later calls."""
+    study = plan.study
+    known = _all_choices(study, _names(datasets))
+    write_json(study.out / FILE, {"schema": SCHEMA, "items": encode(known)})
+
+
+def _all_choices(study: Study, datasets: Sequence[str]) -> dict[str, Choices]:
+    """Return the choices of all items in the folder of a study, those of the study included.
 
     An item that was reproduced on other datasets, by the same choices otherwise, keeps those.
     """
@@ -63,8 +70,11 @@ def record(study: Study, datasets: Sequence[str]) -> dict[str, Choices]:
         if before is not None and before.differs_in_datasets(now):
             merged = replace(now, datasets=tuple(dict.fromkeys([*before.datasets, *now.datasets])))
         known[item.name] = merged
-    write_json(study.out / FILE, {"schema": SCHEMA, "items": encode(known)})
     return known
+
+
+def _names(datasets: Sequence[str]) -> list[str]:
+    return [str(Path(name).resolve()) if Path(name).is_file() else name for name in datasets]
 
 
 def with_earlier(plan: Plan, datasets: Sequence[str]) -> tuple[Plan, list[str]]:
@@ -72,12 +82,11 @@ def with_earlier(plan: Plan, datasets: Sequence[str]) -> tuple[Plan, list[str]]:
 
     ``datasets`` are the names or files of the plan's datasets.
     """
-    study = plan.study
-    names = [str(Path(name).resolve()) if Path(name).is_file() else name for name in datasets]
+    study, names = plan.study, _names(datasets)
     opened = dict(zip(names, study.datasets, strict=True))
     now, notices = Choices.of(study, names), []
     others, groups = {}, dict(plan.groups)
-    for name, choices in record(study, names).items():
+    for name, choices in _all_choices(study, names).items():
         if choices.quick != study.scale.quick or (name in groups and choices == now):
             continue
         try:

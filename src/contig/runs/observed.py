@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from contig.data.clock import LATEST, TimeSpan, duration, find_wrong_unit, out_of_range
+from contig.data.clock import LATEST, TimeSpan, duration, find_wrong_unit, in_unit_of, out_of_range
 from contig.data.columns import Array, frozen
 from contig.data.events import EventStream
 from contig.data.growing import (
@@ -159,7 +159,7 @@ def selected_rows(events: EventColumns, rows: Ints) -> EventColumns:
 
 def _times_of_type(stream: EventStream, events: EventColumns, place: Place) -> Array:
     """Return times of the stream's type; reject those that it cannot hold and those in another unit."""
-    t = events.t
+    t = in_unit_of(stream.time_span, events.t, dates=events.dates)
     if stream.t.dtype.kind == "i" and (np.floor(t) != t).any():
         row = int(np.argmax(np.floor(t) != t))
         raise DataError(f"{place(row)}: t={t[row]} is not a whole number, as the times of this run are.")
@@ -174,18 +174,19 @@ def _times_of_type(stream: EventStream, events: EventColumns, place: Place) -> A
 
 
 def check_far_ahead(events: EventColumns, known: TimeSpan, place: Place) -> str | None:
-    """Return a warning about an event long after the last known one; reject it if it is in the future.
+    """Return a warning about an event long after the last known one; reject it if it is in a far future.
 
     Once such an event is known, all earlier ones are late. A mistyped year does this. A run that knows events
     of the future already may learn of others.
     """
-    t, second = events.t, known.per_second
+    t, second = in_unit_of(known, events.t, dates=events.dates), known.per_second
     row, ahead = int(np.argmax(t)), float(t.max()) - known.last
     wrong = find_wrong_unit(t, known, dates=events.dates)
     if known.unix is None or wrong is not None:  # which is rejected later
         return None
-    rejected = ahead > 365 * 86_400 * second and t[row] > time.time() * second >= known.last
-    if not rejected and ahead <= max(known.span, 30 * 86_400 * second):
+    now, month = time.time() * second, 30 * 86_400 * second  # a clock or a time zone is off by less
+    rejected = ahead > 365 * 86_400 * second and t[row] > now + month and known.last <= now
+    if not rejected and ahead <= max(known.span, month):
         return None
     when, silence = known.written(t[row].item()), duration(ahead / second)
     text = f"{place(row)}: t={when} is {silence} after the last event that the run knows, at "

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.clock import TimeLike
+from contig.data.clock import TimeLike, in_unit_of
 from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
 from contig.data.growing import GrowingIds, reject_other_side
@@ -325,7 +325,8 @@ class TrainedModel:
         The default is ``event`` for a single time and ``batch`` for a time per pair.
 
         A node without events before a pair's time is scored by what the model knows of any new node, and the
-        pair is marked as ``cold_start``. Nodes that no event has named are such nodes.
+        pair is marked as ``cold_start``. Nodes that no event has named are such nodes; with some of
+        them a call takes longer, since the state is copied.
         """
         with self.online.reading():
             return self._score(src, dst, t, as_of)
@@ -359,7 +360,8 @@ class TrainedModel:
         dst = self.stream.ids.numbers_of(pairs.dst, "dst")
         if (src < 0).any() or (dst < 0).any():
             return self._with_nodes_of(pairs, place)._score_columns(pairs, place, as_of)
-        t = score_times(pairs.t, self.stream.time_span, place)
+        span = self.stream.time_span
+        t = score_times(in_unit_of(span, pairs.t, dates=pairs.dates), span, place)
         order = np.argsort(t, kind="stable")
         ordered = Pairs(
             *(torch.from_numpy(column[order]).to(self.history.device) for column in (src, dst, t))
@@ -377,8 +379,8 @@ class TrainedModel:
         found = known.number(pairs.src, pairs.dst)
         reject_other_side(known, found, place)
         arrivals = self.arrivals.with_nodes(found.labels, found.is_dst, self.new_node)
-        state = self.state.clone()
-        state.grow(arrivals.stream.num_nodes)
+        state = self.state.blank_like(arrivals.stream.num_nodes)
+        state.restore(self.state.snapshot())
         grown = copy(self)
         grown._lock = ReadWriteLock()
         history = self.history.with_nodes(arrivals.stream.num_nodes)
