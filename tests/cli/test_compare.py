@@ -305,7 +305,7 @@ def test_compare_by_a_task_and_its_options(here: Path, monkeypatch: pytest.Monke
     cell = f"{mean(values):.2f} ± {stdev(values):.2f}"
     assert f"transductive jodie {cell}" in answer.words
     assert "transductive recency" in answer.words
-    assert "mean ± standard deviation over seeds (1, 2)" in answer.words
+    assert "mean ± standard deviation over 1 or 2 seeds" in answer.words
     in_latex = cell.replace("±", r"$\pm$")
     assert f"transductive: jodie & {in_latex} & " in (here / "table.tex").read_text()
     assert f"transductive  jodie  {cell}".split() == next(

@@ -109,7 +109,7 @@ def test_recommend_refuses(run: Path) -> None:
         (["--node", "n1", "--nodes", "n2", "--out", "x.csv"], "not both"),
         (
             ["--node", "n14"],
-            "'n14' is a destination in this stream; expected a source. To recommend to it, use side='dst'",
+            "'n14' is a destination in this stream; expected a source. To get a list for it, use side='dst'",
         ),
         (
             ["--node", "n1", "--candidates", "n99"],

@@ -37,6 +37,12 @@ def test_the_level_of_the_log_is_checked() -> None:
         command._level("loud")
 
 
+def test_a_mistyped_run_leaves_no_folder(tmp_path: Path) -> None:
+    pytest.importorskip("fastapi", reason="needs the extra serve")
+    assert "typo" in Answer("serve", tmp_path / "typo", "--port", 0).refusal
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_second_service_of_one_folder_is_refused(text_id_run: Run, tmp_path: Path) -> None:
     pytest.importorskip("fastapi", reason="needs the extra serve")
     from contig.live import Engine

@@ -82,6 +82,18 @@ def test_events_of_the_other_side_are_taken_among_more_of_their_own(orders: Path
     assert "line 2: node 'p2' is a destination in this stream, but a source here" in answer.err
 
 
+def test_ids_that_are_written_differently_are_noted(orders: Path, here: Path) -> None:
+    rows = [f"{i % 20},p{i % 50},2024-06-01T{i // 4:02}:00" for i in range(60)]
+    (here / "new.csv").write_text("\n".join(["who,page,when", *rows]))
+    answer = Answer("update", orders, "new.csv")
+    assert answer.code == 0
+    assert "new.csv: none of the 20 sources is known. Ids such as '0' here, and 'u0' in the run" in answer.err
+    (here / "new.csv").write_text(
+        "\n".join(["who,page,when", *(f"x{row}" for row in rows), "u1,p1,2024-06-02"])
+    )
+    assert "is known. Ids such as" not in Answer("update", orders, "new.csv", "--late", "accept").err
+
+
 def test_each_warning_is_given_once_and_only_for_events_that_are_added(orders: Path, here: Path) -> None:
     (here / "new.csv").write_text("who,page,when\np1,p2,2025-03-01\n")
     answer = Answer("update", orders, "new.csv", "--repeated", "skip")
@@ -118,14 +130,20 @@ def test_a_long_log_does_not_make_a_distant_future_likely(here: Path) -> None:
     (here / "log.csv").write_text("\n".join(["who,page,when", *rows]))
     assert Answer("train", "log.csv", *COLUMNS, "--model", "recency", "--out", "long").code == 0
     (here / "new.csv").write_text("who,page,when\nu3,p4,2199-06-01\n")
-    assert "in the future: correct the time" in Answer("update", "long", "new.csv").refusal
+    assert (
+        "That is in the future. Correct the time: once it is known, events before it count as late."
+        in Answer("update", "long", "new.csv").refusal
+    )
 
 
 def test_times_far_ahead_are_noticed_before_they_make_all_others_late(orders: Path, here: Path) -> None:
     (here / "new.csv").write_text("who,page,when\nu3,p4,2024-06-01\nu3,p4,2904-06-01\n")
     refusal = Answer("update", orders, "new.csv").refusal
     assert "line 3: t=2904-06-01T00:00:00Z is 880 years after the last event that the run knows" in refusal
-    assert "in the future: correct the time" in refusal
+    assert (
+        "That is in the future. Correct the time: once it is known, events before it count as late."
+        in refusal
+    )
     (here / "new.csv").write_text("who,page,when\nu3,p4,2025-05-01\n")
     answer = Answer("update", orders, "new.csv")
     assert answer.code == 0

@@ -42,7 +42,7 @@ def rejection(route: Any, **columns: Any) -> str:
         (
             "dst",
             ["a", "", "c"],
-            "row 1 (counted from 0), column 'dst': '' is not an id; ids are whole numbers or text",
+            "row 1 (counted from 0), column 'dst': '' is not an id: it is empty. Fill it in",
         ),
         ("src", np.array([1, 2, 2**63], np.uint64), "column 'src': 9223372036854775808 is larger than"),
         ("src", [True, False, True], "column 'src' holds bool values; ids must be integers or text."),

@@ -50,7 +50,7 @@ def test_a_table_of_means() -> None:
     ]
     assert {row[-1] for row in table.rows} == {"7*"}
     assert "* fewer than 100 events: the figures may be due to chance" in table.notes
-    assert table.notes[-1] == "mean ± standard deviation over seeds (1, 3)"
+    assert table.notes[-1] == "mean ± standard deviation over 1 or 3 seeds"
 
 
 def test_one_seed_has_no_deviation() -> None:

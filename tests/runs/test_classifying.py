@@ -291,6 +291,13 @@ def test_bad_delays_are_refused(run: contig.Run, delay) -> None:
         run.classify(label_delay=delay, refit=True, show=False)
 
 
+def test_a_delay_longer_than_the_training_part_is_refused(run: contig.Run) -> None:
+    t = run.trained_stream.t[run.split.train]
+    with pytest.raises(ConfigError, match="no label of the training part would be known before its end"):
+        run.classify(label_delay=float(t[-1] - t[0]), refit=True, show=False)
+    assert contig.Run.open(run.path).classify(show=False).label_delay == 0  # the saved one is kept
+
+
 def test_known_events_are_skipped_on_request(run: contig.Run, log: pa.Table, later: pa.Table) -> None:
     found = run.classify(log.slice(CUT - 50), repeated="skip", **COLUMNS, show=False)
     assert found.table().equals(run.classify(later, **COLUMNS, show=False).table())
@@ -354,6 +361,7 @@ def test_the_command_refuses_bad_input(run: contig.Run, tmp_path: Path) -> None:
         (("--out", tmp_path / "x.txt"), "Unknown file format"),
         (("--data", tmp_path / "nowhere.csv"), "no such file"),
         (("--label-delay", "-3", "--refit"), "label_delay=-3.0"),
+        (("--label", "fraud"), "label is an option for reading a file; name the file with --data"),
     ]
     for arguments, problem in cases:
         answer = Answer("classify", run.path, *arguments)

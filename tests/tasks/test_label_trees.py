@@ -46,6 +46,16 @@ def test_saved_trees_predict_the_same(problem, trees) -> None:
     assert again.logits(problem[0]).tolist() == trees.logits(problem[0]).tolist()
 
 
+def test_a_column_without_values_in_training_changes_nothing(problem, monkeypatch) -> None:
+    """Such as past labels that become known only after the training events."""
+    monkeypatch.setattr(label_trees, "ROUNDS", 10)
+    x, label = problem
+    late = np.where(np.arange(len(x)) < 500, np.nan, 1.0).astype(np.float32)
+    found = Trees.fit(np.column_stack([x, late]), label, np.arange(500), np.arange(500, 700))
+    without = Trees.fit(x, label, np.arange(500), np.arange(500, 700))
+    np.testing.assert_array_equal(found.logits(np.column_stack([x, late])), without.logits(x))
+
+
 @pytest.mark.parametrize(
     ("name", "change"),
     [("feature", 4), ("left", -1), ("right", 10**6), ("roots", 10**6), ("left", 0)],

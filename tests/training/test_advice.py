@@ -69,9 +69,13 @@ def test_a_final_training_holds_nothing_back(stream: EventStream) -> None:
 )
 def test_an_epoch_of_few_steps(events: int, size: int, hint: str | None) -> None:
     lines = list(before_training(new_session(long_stream(events), batch_size=size)))[1:]
-    words = [line.partition(" (--set batch_size=")[0].replace("batch_size=", "") for line in lines]
+    words = [
+        line.partition(" (contig train --set batch_size=")[0].replace("batch_size=", "") for line in lines
+    ]
     assert words == ([f"an epoch has {hint}"] if hint else [])
-    assert all(line.endswith(f" (--set batch_size={hint.split()[-1]})") for line in lines if hint)
+    assert all(
+        line.endswith(f" (contig train --set batch_size={hint.split()[-1]})") for line in lines if hint
+    )
 
 
 def test_nodes_without_intervals_are_reported() -> None:

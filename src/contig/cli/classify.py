@@ -13,6 +13,7 @@ from contig.cli.data import Json, reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.cli.repeated import Repeated, parse_known_policy
 from contig.data.read_options import ReadOptions
+from contig.errors import ConfigError
 from contig.wording import counted
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ app = typer.Typer()
     cls=Command,
     epilog=console.examples(
         ("contig classify runs/shop", "test events of the run"),
-        ("contig classify runs/shop --out all.csv", "all its events"),
+        ("contig classify runs/shop --out all.csv", "all trained on"),
         ("contig classify runs/shop --data new.csv --out p.csv", "new events"),
         ("contig classify runs/shop --label-delay 604800", "labels a week late"),
     ),
@@ -70,12 +71,19 @@ def classify(
     event. Boosted trees on simple columns, without the graph, are shown for comparison.
     """
     outputs.check_file("--out", out, *outputs.TABLES, inputs=[file])
+    if file is None and (given := reading.as_dict()):
+        raise ConfigError(f"{next(iter(given))} is an option for reading a file; name the file with --data.")
     policy, opened = parse_known_policy(repeated), open_run(run, device, "it can classify events")
     found = opened.classify(file, reading, repeated=policy, label_delay=label_delay, refit=refit)
     if json:
         console.print_json({"run": str(run), **_summary(found)})
     else:
         _print(found)
+    if file is None and (later := len(opened.stream) - len(opened.trained_stream)):
+        console.notice(
+            f"{counted(later, 'event')} observed after the training are not among these: classify new events "
+            "with --data before contig update, or train on them, too (contig refit)"
+        )
     if out is not None:
         with outputs.writing(out, counted(len(found), "event")):
             outputs.write_table(out, outputs.with_times_of(opened, found.table(), out))

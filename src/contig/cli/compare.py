@@ -57,7 +57,8 @@ Settings = Annotated[
 ]
 TaskName = Annotated[str, typer.Option("--task", metavar="TASK", help="What to measure.")]
 Csv = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE", help="Also write the table to this CSV file.")
+    Path | None,
+    typer.Option("--csv", metavar="FILE", help="Also write the figures of link prediction to this CSV file."),
 ]
 Plot = Annotated[
     Path | None, typer.Option("--plot", metavar="PATH.png", help="Also draw it here (png, svg or pdf).")

@@ -35,6 +35,8 @@ SideOption = Annotated[
 
 def read_ids(option: str, given: str, stream: EventStream) -> list[int | str]:
     """Read comma-separated ids, a file with one id per line, or a column of a Parquet or Arrow file."""
+    if not given.strip():
+        raise ConfigError(f"{option}: the value is empty; give comma-separated ids, or a file of ids.")
     path = Path(given)
     if not path.is_file() and _looks_like_path(path, given) and not stream.ids.has(given):
         problem = "is a folder" if path.is_dir() else "there is no such file, and no such id"

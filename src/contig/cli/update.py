@@ -8,7 +8,7 @@ import typer
 
 from contig.cli import console
 from contig.cli.commands import Command
-from contig.cli.data import File, reads_events
+from contig.cli.data import reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.cli.nodes import written_time
 from contig.data.read_options import ReadOptions
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from contig.runs.repeated_events import Policy, RepeatedPolicy
 
 app = typer.Typer()
+
+
+NewEvents = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="A file of new events (Parquet, CSV, TSV, JSON lines, ...), in the columns of those trained on.",
+    ),
+]
 
 
 @app.command(
@@ -33,7 +43,7 @@ app = typer.Typer()
 @reads_events
 def update(
     run: Folder,
-    file: File,
+    file: NewEvents,
     reading: ReadOptions,
     repeated: Annotated[
         str,

@@ -139,7 +139,10 @@ def _numbers(column: Column, values: pa.ChunkedArray) -> tuple[Features, Feature
         numbers: Features = values.cast(pa.float64(), safe=False).to_numpy().astype(np.float32)
     if (bad := np.isinf(numbers)).any():
         row = first_true(bad)
-        raise column.error(row, f"the feature {values[row].as_py()} is not a finite float32; scale it.")
+        raise column.error(
+            row,
+            f"the feature {values[row].as_py()} is not a finite float32; correct, scale or omit it.",
+        )
     return numbers, FeatureColumn(column.name)
 
 

@@ -98,8 +98,9 @@ class FeaturePlan(Record):
         places = {column.name: i for i, column in enumerate(raw.columns)}
         if absent := [name for name in self.inputs if name not in places]:
             raise DataError(
-                f"{origin}: there is no feature column {absent[0]!r}, which the run was trained with. Pass "
-                f"all of them: --features {quote(','.join(self.inputs))} (features={list(self.inputs)!r})."
+                f"{origin}: there is no feature column {absent[0]!r}, which the run was trained with. Add it "
+                "(its values may be missing), and if you name columns, name all: --features "
+                f"{quote(','.join(self.inputs))} (features={list(self.inputs)!r})."
             )
         encoded = [
             _encoded(plan, raw.columns[places[plan.name]], raw.values[:, places[plan.name]])

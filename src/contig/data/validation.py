@@ -37,6 +37,7 @@ Features = NDArray[np.float32]
 
 BAD_ID = "is not an id; ids are whole numbers or text, and every event needs both."
 BAD_TEXT_ID = "is not an id; ids are whole numbers or text without NUL. Fix or remove the event."
+EMPTY_ID = "is not an id: it is empty. Fill it in, or remove the event."
 UNKNOWN_LABEL = -1
 BAD_LABEL = "is not a whole number; labels are class numbers such as 0 and 1, or yes and no."
 LABEL_WORDS = {"1": ("yes", "y", "true", "t"), "0": ("no", "n", "false", "f")}
@@ -157,7 +158,8 @@ def _text_ids(column: Column) -> TextIds:
     bad = pc.fill_null(bad, True).to_numpy(zero_copy_only=False)
     if bad.any() and bad[coded.codes].any():
         row = first_true(bad[coded.codes])
-        raise column.error(row, BAD_TEXT_ID, labels[int(coded.codes[row])].as_py() or "")
+        label = labels[int(coded.codes[row])].as_py() or ""
+        raise column.error(row, BAD_TEXT_ID if label else EMPTY_ID, label)
     return TextIds(coded.codes, labels)
 
 

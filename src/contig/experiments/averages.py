@@ -28,8 +28,8 @@ def mean_table(task: type[Task[Any, Any]], results: Mapping[str, Sequence[TaskRe
     rows = tuple(
         tuple(map(_cell, ours, theirs)) for ours, theirs in zip(means.rows, spread.rows, strict=True)
     )
-    seeds = ", ".join(f"{count:,}" for count in sorted({len(one) for one in results.values()}))
-    return replace(means, rows=rows, notes=(*means.notes, f"mean ± standard deviation over seeds ({seeds})"))
+    seeds = " or ".join(f"{count:,}" for count in sorted({len(one) for one in results.values()}))
+    return replace(means, rows=rows, notes=(*means.notes, f"mean ± standard deviation over {seeds} seeds"))
 
 
 def combined(values: Sequence[Any], statistic: Statistic) -> Any:

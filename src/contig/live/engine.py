@@ -27,6 +27,7 @@ from contig.live.snapshotter import Snapshotter
 from contig.live.writer import Writer
 from contig.locks import locked
 from contig.runs.answers import RecommendationList, Scores
+from contig.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,6 +90,8 @@ class Engine:
         """
         path, chosen = as_path(folder, "folder"), (settings or Settings()).checked()
         source = None if run is None else as_path(run, "run")
+        if source is not None and not path.exists():
+            RunFolder(source).config()  # refuses what is not a run, before anything is written
         with ExitStack() as held:
             held.enter_context(locked(path))
             event_log = EventLog(path)

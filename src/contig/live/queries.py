@@ -169,7 +169,7 @@ class Queries:
                 except UnknownNodeError:
                     return -1
                 raise DataError(
-                    f"Node {label!r} is on the {other} side; pass side={other} to recommend to it."
+                    f"Node {label!r} is on the {other} side; pass side={other} to get a list for it."
                 ) from None
             return -1
 

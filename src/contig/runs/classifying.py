@@ -86,6 +86,8 @@ def _classifier_and_inputs(
     """Return the saved classifier, or fit one, and what it reads of the run's own events."""
     saved = None if refit else load_classifier(run, label_delay)
     delay = _delay(label_delay) if saved is None else saved.delay
+    if saved is None:
+        _check_known_in_time(run.trained_stream, split, delay)
     with Display(show) as display:
         with display.bar("embedding", len(run.trained_stream)) as progress:
             inputs, names = _known_inputs(run, split, delay, progress)
@@ -223,6 +225,16 @@ def _delay(given: float | None) -> float:
             f"label_delay={given!r}: pass a number of at least 0 and below 2^62, in the unit of the times."
         )
     return float(delay)
+
+
+def _check_known_in_time(stream: EventStream, split: Split, delay: float) -> None:
+    """Raise if no label of the training part becomes known before its end, as with a wrong unit."""
+    first, last = stream.t[split.train[[0, -1]]].tolist()
+    if 0 < last - first <= delay:
+        raise ConfigError(
+            f"label_delay={delay:g}: no label of the training part would be known before its end: it spans "
+            f"{last - first:,} in the unit of the times. Pass a shorter delay (--label-delay)."
+        )
 
 
 # --- what a classifier reads -------------------------------------------------------------------------

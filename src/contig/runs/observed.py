@@ -35,6 +35,8 @@ log = logging.getLogger("contig")
 
 Ints = NDArray[np.int64]
 Place = Callable[[int], str]
+OTHERS = "events before it count as late"
+MANY = 20  # unknown ids that are no coincidence
 
 
 class GrowingStream:
@@ -72,9 +74,21 @@ class GrowingStream:
         overlap.reject_late()
         numbered = NumberedEvents(new.src, new.dst, new.labels, new.is_dst)
         warn_of_other_side(self.ids, numbered, lambda row: place(int(order[row])))
+        self._warn_of_unknown_ids(new, place(0).rpartition(", ")[0])
         if np.any(np.diff(order) != 1):
             log.warning("The new events were not in time order; sorted by time.")
         return new
+
+    def _warn_of_unknown_ids(self, new: NewEvents, origin: str) -> None:
+        """Warn if no source of many is known, or no destination: the ids may be written differently."""
+        known = len(self.ids.ids)
+        for kind, nodes in (("source", new.src), ("destination", new.dst)):
+            if known >= MANY and nodes.min() >= known and (count := len(np.unique(nodes))) >= MANY:
+                here, there = new.labels[nodes[0] - known], self.ids.ids.labels[0].item()
+                log.warning(
+                    f"{origin}: none of the {count:,} {kind}s is known. Ids such as {here!r} here, and "
+                    f"{there!r} in the run: are they of the same nodes?"
+                )
 
     def reject_older(self, events: EventColumns, place: Place, *, repeated: Policy = "reject") -> None:
         """Raise as ``check`` does if times are of another unit or type, or some events are older."""
@@ -190,10 +204,10 @@ def check_far_ahead(events: EventColumns, known: TimeSpan, place: Place) -> str 
         return None
     when, silence = known.written(t[row].item()), duration(ahead / second)
     text = f"{place(row)}: t={when} is {silence} after the last event that the run knows, at "
-    text += f"{known.written(known.last)}. Events before it are late from now on."
+    text += f"{known.written(known.last)}."
     if rejected:
-        raise DataError(f"{text} It is in the future: correct the time.")
-    return f"{text} Is the time right?"
+        raise DataError(f"{text} That is in the future. Correct the time: once it is known, {OTHERS}.")
+    return f"{text} Is the time right? From now on {OTHERS}."
 
 
 def _features(stream: EventStream, events: EventColumns) -> Array | None:

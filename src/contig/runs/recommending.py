@@ -65,7 +65,7 @@ class Recommender:
         try:
             return self.past.ids.find(node, self.side)
         except DataError as error:
-            raise DataError(f"{error} To recommend to it, use side='{other}' (--side {other}).") from None
+            raise DataError(f"{error} To get a list for it, use side='{other}' (--side {other}).") from None
 
     @cached_property
     def _has_events(self) -> NDArray[np.bool_]:

@@ -211,7 +211,7 @@ class Overlap:
     def _known_cure(self) -> str:
         if self.late is None:
             return f" To skip known events, use {SKIP}."
-        cure = f" To skip known events, use {SKIP}; if they happened a second time, {ACCEPT}"
+        cure = f" To skip known events, use {SKIP}; if they happened a second time, use {ACCEPT}"
         if self._late_text():
             return f"{cure}. To take older ones into the history alone, use {ACCEPT_LATE}."
         late = self.late == "reject" and (self.known & self._older).any()

@@ -57,6 +57,8 @@ class Trees:
         """Grow trees on the training rows; the AUC of the validation rows says how many are kept."""
         from sklearn.ensemble import HistGradientBoostingClassifier
 
+        # scikit-learn fails on a column without any value; no tree splits a constant one
+        x = np.where(np.isnan(x[train]).all(axis=0), np.float32(0), x)
         grown = HistGradientBoostingClassifier(max_iter=ROUNDS, **SETTINGS).fit(x[train], label[train])
         truth, best, kept = label[val], -np.inf, 0
         for number, logits in enumerate(grown.staged_decision_function(x[val]), 1):

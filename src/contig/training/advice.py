@@ -34,7 +34,7 @@ def before_training(session: Session) -> Iterator[str]:
         count = counted(steps, "step")
         yield (
             f"an epoch has only {count} ({events:,} training events in batches of {size:,}); "
-            f"on a stream this short try batch_size={smaller} (--set batch_size={smaller})"
+            f"on a stream this short try batch_size={smaller} (contig train --set batch_size={smaller})"
         )
 
 

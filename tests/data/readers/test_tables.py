@@ -154,7 +154,7 @@ def test_missing_labels_are_unknown(labels) -> None:
     [
         ("src", [1, None, 3], ["row 1 (counted from 0)", "column 'src'", "the id is missing"]),
         ("src", ["a", "b", None], ["row 2", "column 'src'", "the id is missing"]),
-        ("dst", ["a", "", "b"], ["row 1", "column 'dst'", "''", "Fix or remove the event"]),
+        ("dst", ["a", "", "b"], ["row 1", "column 'dst'", "''", "Fill it in, or remove the event"]),
         ("dst", ["a", "b", "b\0"], ["row 2", "column 'dst'", "'b\\x00'"]),
         ("dst", [1.0, 2.5, 3.0], ["row 1", "column 'dst'", "2.5"]),
         ("dst", pa.array([1, 2**63, 3], pa.uint64()), ["row 1", "9223372036854775808", "64-bit"]),

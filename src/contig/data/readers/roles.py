@@ -185,7 +185,7 @@ def _no_columns(table: OpenedTable, missing: Sequence[str], taken: set[int]) -> 
             f"src={src}, dst={dst}, t={t}, or on the command line --src {src} --dst {dst} --time {t}."
         )
     known = {role: NODE_NAMES.get(role, ALIASES[role]) for role in missing}
-    problem = " and ".join(f"the {ROLE_WORDS[role]} ({', '.join(known[role][:4])}, ...)" for role in missing)
+    problem = " or ".join(f"the {ROLE_WORDS[role]} ({', '.join(known[role][:4])}, ...)" for role in missing)
     guesses = _guesses(table, known, taken)
     keywords = ", ".join(f"{role}={guess!r}" for role, guess in guesses.items())
     flags = " ".join(f"{FLAGS.get(role, f'--{role}')} {quote(guess)}" for role, guess in guesses.items())
