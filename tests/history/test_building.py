@@ -19,7 +19,7 @@ from contig.data.index_folder import BUILDING, HEAD, folder_of, is_index
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
-from contig.errors import ConfigError, DataError, DiskError, RunError
+from contig.errors import ConfigError, ContigError, DataError, DiskError, RunError
 from contig.history import History, building, stored_evidence
 from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
@@ -83,6 +83,82 @@ def _check_equal(one: History, other: History) -> None:
     assert expected.keys() == found.keys()
     for name, array in expected.items():
         assert torch.equal(array, found[name]), name
+
+
+def write_two(folder: Path, first: dict[str, Any], second: dict[str, Any]) -> Path:
+    """Write two files of a few events, some columns of which differ in their types."""
+    columns = {"src": [1, 2, 3], "dst": [7, 8, 9], "t": [10, 30, 50], "f0": [1, 2, 3]}
+    (folder / "two").mkdir()
+    for name, changes in (("a", first), ("b", second)):
+        pq.write_table(pa.table(columns | changes), folder / "two" / f"{name}.parquet")
+    return folder / "two"
+
+
+BYTES = pa.array([1, 2, 3], pa.int8())
+TYPES = [
+    ({}, {"t": [12.4, 12.6, 99.0]}),
+    ({}, {"f0": [0.5, 0.25, 0.0]}),
+    ({"src": BYTES}, {"src": [1_000_000, 2, 3]}),
+]
+
+
+@pytest.mark.parametrize("types", [*TYPES, *(pair[::-1] for pair in TYPES)])
+def test_types_may_differ_between_files_as_in_memory(tmp_path: Path, types: tuple[dict, dict]) -> None:
+    files = write_two(tmp_path, *types)
+    build([files], tmp_path / "index", ReadOptions(), SMALL)
+    assert contig.read_events(files).equals(contig.read_events(tmp_path / "index"))
+
+
+@pytest.mark.parametrize("changes", [{"src": ["1", "02", "x"]}, {"f0": ["a", "b", "c"]}])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_types_that_do_not_fit_are_refused_as_in_memory(
+    tmp_path: Path, changes: dict[str, Any], swapped: bool
+) -> None:
+    files = write_two(tmp_path, *((changes, {}) if swapped else ({}, changes)))
+    for read in (contig.read_events, lambda given: build_index(given, tmp_path / "index")):
+        with pytest.raises(ContigError):
+            read(files)
+    assert not is_index(tmp_path / "index")
+    pq.write_table(pa.table({"Src": [1], "dst": [2], "t": [3], "f0": [4]}), files / "b.parquet")
+    pq.write_table(pa.table({"src": [1], "dst": [2], "t": [3], "f0": [4]}), files / "a.parquet")
+    for read in (contig.read_events, lambda given: build_index(given, tmp_path / "index")):
+        with pytest.raises(DataError, match="there is no column 'src' as in the folder's first file"):
+            read(files)
+
+
+def test_a_file_that_changes_while_it_is_indexed_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows and times stay, so that the number of events in each part does, too."""
+    files, write = write_files(tmp_path), building.write_events
+
+    def changing(*given: Any) -> Any:
+        table = pq.read_table(files / "1.parquet")
+        pq.write_table(table.set_column(1, "dst", table["dst"].take(range(40, -1, -1))), files / "1.parquet")
+        return write(*given)
+
+    monkeypatch.setattr(building, "write_events", changing)
+    with pytest.raises(DataError, match=r"1\.parquet changed while it was indexed\. Repeat the command"):
+        build([files], tmp_path / "index", ReadOptions(), SMALL)
+    assert not is_index(tmp_path / "index")
+    monkeypatch.undo()
+    build([files], tmp_path / "index", ReadOptions(), SMALL)
+    assert contig.read_events(files).equals(contig.read_events(tmp_path / "index"))
+
+
+def test_a_file_is_indexed_once(tmp_path: Path) -> None:
+    files = write_files(tmp_path)
+    with pytest.raises(ConfigError, match=r"0\.parquet is given 2 times"):
+        build_index([files / "0.parquet", files], tmp_path / "index")
+
+
+def test_rows_that_are_rejected_while_sorting_leave_no_build_to_resume(tmp_path: Path) -> None:
+    def last_missing(columns: dict[str, Any], size: int) -> list[Any]:
+        return [*columns["features"][:-1], np.full(3, np.nan, np.float32)]
+
+    with pytest.raises(DataError, match="a feature is missing or not a finite"):
+        build_index(write_files(tmp_path, features=last_missing), tmp_path / "index")
+    assert not (tmp_path / "index" / BUILDING).exists()
 
 
 def test_reference_of_the_placement_agrees(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -109,6 +110,9 @@ def _request(given: Sequence[Path], reading: ReadOptions) -> BuildRequest:
     if not paths:
         raise ConfigError("Give at least one Parquet file or folder to index.")
     files = tuple(SourceFile.of(path) for path in paths)
+    name, count = Counter(file.path for file in files).most_common(1)[0]
+    if count > 1:
+        raise ConfigError(f"{name} is given {count} times; its events would be in the index as often.")
     return BuildRequest(files=files, reading=json.dumps(reading.as_dict(), sort_keys=True))
 
 
@@ -162,20 +166,20 @@ class _Build:
     def run(self) -> None:
         """Do what is left, and make the folder an index."""
         progress = self._resumed()
-        with self._removed_if_nothing_is_done():
+        with self._removed_if_rejected():
             progress = self._write_stream(progress)
         facts = progress.facts
         assert facts is not None
         self._finish(self._write_entries(progress, facts), facts)
 
     @contextmanager
-    def _removed_if_nothing_is_done(self) -> Iterator[None]:
-        """Remove what was begun if the files are rejected before there is anything to resume from."""
+    def _removed_if_rejected(self) -> Iterator[None]:
+        """Remove what was begun if the files are rejected, or if there is nothing to resume from."""
         try:
             yield
-        except ContigError:
+        except ContigError as error:
             found = read_progress(self.work)
-            if found is None or found.facts is None:
+            if isinstance(error, DataError) or found is None or found.facts is None:
                 shutil.rmtree(self.work, ignore_errors=True)
             raise
 
@@ -220,6 +224,7 @@ class _Build:
             task = self.display.task("sorting", facts.events, progress.events)
             progress = write_events(connection, sources, progress, self.work, task.advance)
             task.end()
+        _check_unchanged(self.request)
         return progress
 
     def _write_entries(self, progress: BuildProgress, facts: StreamFacts) -> BuildProgress:
@@ -272,6 +277,17 @@ class _Build:
         )
         write_head(self.folder, head)
         shutil.rmtree(self.work, ignore_errors=True)
+
+
+def _check_unchanged(request: BuildRequest) -> None:
+    """Raise if a file is not the one that the build began with: some of its events may be of either."""
+    for file in request.files:
+        try:
+            same = SourceFile.of(Path(file.path)) == file
+        except OSError:
+            same = False
+        if not same:
+            raise DataError(f"{file.path} changed while it was indexed. Repeat the command to start again.")
 
 
 def _check_size(facts: StreamFacts, origin: str) -> None:

@@ -59,8 +59,14 @@ def connected(folder: Path, budget: Budget) -> Iterator[DuckDBPyConnection]:
         connection.execute(f"SET threads={int(os.environ.get('OMP_NUM_THREADS') or os.cpu_count() or 1)}")
         connection.execute("SET enable_progress_bar=false")
         yield connection
+    except duckdb.InterruptException:
+        raise KeyboardInterrupt from None
     except duckdb.Error as error:
         raise _explained(error, folder) from error
+    except RuntimeError as error:
+        if "interrupted" in str(error):  # DuckDB takes Ctrl-C while it sorts
+            raise KeyboardInterrupt from None
+        raise
     finally:
         if connection is not None:
             connection.close()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from contig.data.numbers import EXACT
 from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.data.readers.opened import Roles
-from contig.data.readers.parquet import open_files, parquet_files
+from contig.data.readers.parquet import check_types, open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.time_columns import BAD_TIME, TOO_FINE
 from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID, UNKNOWN_LABEL
@@ -66,8 +66,7 @@ class Sources:
     @property
     def table(self) -> str:
         """Return the SQL of all rows, with their places: ``file_index`` and ``file_row_number``."""
-        files = ", ".join(sql_text(str(path)) for path in self.paths)
-        return f"read_parquet([{files}], file_row_number=true)"
+        return f"read_parquet([{_listed(self.paths)}], union_by_name=true, file_row_number=true)"
 
     def place(self, file: int, row: int) -> str:
         """Name a row in a message."""
@@ -84,7 +83,8 @@ def find_sources(
     roles = find_roles(opened, reading)
     _reject_encoding(roles, origin)
     names = list(opened.names)
-    table = f"read_parquet([{', '.join(sql_text(str(path)) for path in paths)}])"
+    check_types(paths, [names[i] for i in roles.positions])
+    table = f"read_parquet([{_listed(paths)}], union_by_name=true)"  # or the first file's types hold for all
     described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
     types = {name: kind for name, kind, *_ in described}
     text = any(types[names[i]] == "VARCHAR" for i in (roles.src, roles.dst))
@@ -181,6 +181,10 @@ def _not_whole(column: str) -> str:
 
 def _wrong_type(origin: str, name: str, kind: str, expected: str) -> DataError:
     return DataError(f"{origin}: column {name!r} holds {kind} values; {expected}")
+
+
+def _listed(paths: Sequence[Path]) -> str:
+    return ", ".join(sql_text(str(path)) for path in paths)
 
 
 def _quoted(name: str) -> str:

@@ -73,14 +73,32 @@ def open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
     return OpenedTable(str(origin), schema.names, load, place, list_columns(schema), other_columns(schema))
 
 
-def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
-    """Read these columns of one file, in this order; the first two are the ids."""
+def check_types(paths: Sequence[Path], names: Sequence[str]) -> None:
+    """Raise unless every file has these columns, in types that ``open_files`` brings together."""
+    unified: pa.Schema | None = None
+    for path in paths:
+        with read_errors(path, _ADVICE), pq.ParquetFile(path) as file:
+            schema = file.schema_arrow
+        _check_columns(path, schema, names)
+        own = pa.schema([schema.field(schema.names.index(name)) for name in names])
+        with read_errors(path, "give each column the same type in every file."):
+            unified = (
+                own if unified is None else pa.unify_schemas([unified, own], promote_options="permissive")
+            )
+
+
+def _check_columns(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
     missing = [name for name in names if name not in schema.names]
     if missing:
         raise DataError(
             f"{path}: there is no column {missing[0]!r} as in the folder's first file; "
             f"there are {listed(schema.names)}. Give all files the same columns."
         )
+
+
+def _read(path: Path, schema: pa.Schema, names: Sequence[str]) -> pa.Table:
+    """Read these columns of one file, in this order; the first two are the ids."""
+    _check_columns(path, schema, names)
     coded = [name for name in names[:2] if is_text(schema.types[schema.names.index(name)])]
     options = {"read_dictionary": coded, "page_checksum_verification": True}
     with read_errors(path, _ADVICE), pq.ParquetFile(path, **options) as file:
