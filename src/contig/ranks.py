@@ -165,12 +165,30 @@ def restarted() -> bool:
     return int(os.environ.get(RESTARTS, "0")) > 0
 
 
+def world_size() -> int:
+    """Return the number of processes that torchrun has started, without connecting to them."""
+    size = os.environ.get("WORLD_SIZE", "1")
+    if not size.isdecimal() or not int(size):
+        raise ConfigError(f"WORLD_SIZE={size!r}: expected a number of processes; start them with torchrun.")
+    return int(size)
+
+
+def require_one_process(command: str) -> None:
+    """Raise ``ConfigError`` if torchrun started a command that several processes cannot share."""
+    if (size := world_size()) > 1 and "RANK" in os.environ:
+        raise ConfigError(f"{command} runs in one process, not in {size}; start it without torchrun.")
+
+
 @cache
 def ranks() -> Ranks:
     """Return the ranks of this process, and connect it to the others at the first call."""
-    size = int(os.environ.get("WORLD_SIZE", "1"))
+    size = world_size()
     if size == 1 or "RANK" not in os.environ:
         return Ranks()
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        value = os.environ.get(name, "")
+        if not value or (name != "MASTER_ADDR" and not value.isdecimal()):
+            raise ConfigError(f"WORLD_SIZE={size}, but {name}={value!r}: start the processes with torchrun.")
     import torch.distributed as dist
     from torch.distributed.distributed_c10d import PrefixStore
     from torch.distributed.rendezvous import rendezvous

@@ -156,3 +156,13 @@ def test_log_handlers_are_removed_after_a_command(five_visits: Path) -> None:
     before = log.level, list(log.handlers)
     assert "ignored 1 column" in Answer("inspect", five_visits).err
     assert (log.level, list(log.handlers)) == before
+
+
+def test_a_rank_that_has_ended_is_named_as_the_cause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gloo's own message names sockets, and the other rank has said what is wrong."""
+
+    def lose(*given: object, **more: object) -> None:
+        raise RuntimeError("[pair.cc:553] Connection closed by peer [127.0.0.1]:29500. GLHF!")
+
+    monkeypatch.setattr("contig.cli.models.console.out", lose)
+    assert "Another rank has ended; its own message says why." in Answer("models").refusal

@@ -18,6 +18,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from support import rank_worker
+from support.commands import Answer
 from support.processes import fork, join
 from support.trained import fast_training, tiny_stream
 
@@ -250,6 +251,39 @@ def test_parts_cover_a_batch_once(count: int, size: int) -> None:
     bounds = [Ranks(rank, size).bounds(count) for rank in range(size)]
     assert [row for begin, end in bounds for row in range(begin, end)] == list(range(count))
     assert max(end - begin for begin, end in bounds) <= math.ceil(count / size)
+
+
+@pytest.mark.parametrize(
+    ("environment", "problem"),
+    [
+        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_PORT": "1"}, "WORLD_SIZE=2, but MASTER_ADDR='': start"),
+        ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here"}, "WORLD_SIZE=2, but MASTER_PORT='': start"),
+        ({"WORLD_SIZE": "2", "RANK": "x"}, "WORLD_SIZE=2, but RANK='x': start the processes with torchrun"),
+        ({"WORLD_SIZE": "two", "RANK": "0"}, "WORLD_SIZE='two': expected a number of processes"),
+    ],
+)
+def test_an_incomplete_environment_is_refused(
+    environment: dict[str, str], problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("WORLD_SIZE", "RANK", "MASTER_ADDR", "MASTER_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    ranks.cache_clear()
+    with pytest.raises(ConfigError, match=problem):
+        ranks()
+    ranks.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "command", [("index", "a.parquet", "--out", "a.index"), ("compare", "collegemsg"), ("tune", "collegemsg")]
+)
+def test_commands_of_one_process_are_not_started_in_several(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "0")
+    assert "runs in one process, not in 2; start it without torchrun" in Answer(*command).refusal
 
 
 def test_ranks_that_disagree_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

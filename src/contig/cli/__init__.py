@@ -104,7 +104,7 @@ def _message(error: Any) -> str | None:
         unknown = error.errno in (None, errno.EPIPE)
         return None if unknown else str(disk_error(error, error.filename or "a file"))
     if isinstance(error, MemoryError | RuntimeError):
-        return _memory_message(error)
+        return _memory_message(error) or _lost_rank_message(error)
     if "NoArgs" in type(error).__name__ or error.ctx is None:
         return None
     message = error.format_message()
@@ -122,6 +122,18 @@ def _memory_message(error: MemoryError | RuntimeError) -> str | None:
     reason = (str(error).splitlines() or [""])[0][:200]
     return (
         f"Not enough memory{f' ({reason})' if reason else ''}. Use less data, or smaller options such as dim."
+    )
+
+
+def _lost_rank_message(error: MemoryError | RuntimeError) -> str | None:
+    """Return the message if another process of a distributed training has ended."""
+    # by their texts: torch raises a plain RuntimeError for Gloo
+    lost = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+    if not any(text in str(error) for text in lost):
+        return None
+    return (
+        "Another rank has ended; its own message says why. To continue a training that had begun, start "
+        "'contig resume RUN' with torchrun."
     )
 
 

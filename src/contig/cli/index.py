@@ -13,6 +13,7 @@ from contig.cli import console, data
 from contig.cli.commands import Command
 from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.errors import ConfigError
+from contig.ranks import require_one_process
 from contig.wording import counted
 
 app = typer.Typer()
@@ -44,6 +45,7 @@ def index(
     Events are sorted by time and nodes are numbered on disk. An interrupted build resumes with the same
     command. Needs DuckDB: pip install 'contig\\[index]'.
     """
+    require_one_process("contig index")
     size = parse_bytes(memory)
     from contig.data.index_folder import read_head
     from contig.history.building import build_index

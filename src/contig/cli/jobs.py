@@ -70,7 +70,9 @@ class Sweep(NamedTuple):
         """Check the options of a command, before it reads or writes anything."""
         from contig.experiments.parts import Part
         from contig.kernels.devices import parse_devices
+        from contig.ranks import require_one_process
 
+        require_one_process("This command")
         chosen = Part() if part is None else Part.parse(part)
         if only_done and not chosen.whole:
             raise ConfigError(f"--only-done shows the results of all parts; leave out --part {part}.")
