@@ -276,7 +276,8 @@ def test_an_incomplete_environment_is_refused(
 
 
 @pytest.mark.parametrize(
-    "command", [("index", "a.parquet", "--out", "a.index"), ("compare", "collegemsg"), ("tune", "collegemsg")]
+    "command",
+    [("index", "a.parquet", "--out", "a.index"), ("compare", "collegemsg"), ("reproduce", "table2")],
 )
 def test_commands_of_one_process_are_not_started_in_several(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

@@ -66,7 +66,7 @@ class Sources:
     @property
     def table(self) -> str:
         """Return the SQL of all rows, with their places: ``file_index`` and ``file_row_number``."""
-        return f"read_parquet([{_listed(self.paths)}], union_by_name=true, file_row_number=true)"
+        return f"read_parquet([{_listed(self.paths)}], file_row_number=true)"
 
     def place(self, file: int, row: int) -> str:
         """Name a row in a message."""
@@ -84,7 +84,7 @@ def find_sources(
     _reject_encoding(roles, origin)
     names = list(opened.names)
     check_types(paths, [names[i] for i in roles.positions])
-    table = f"read_parquet([{_listed(paths)}], union_by_name=true)"  # or the first file's types hold for all
+    table = f"read_parquet([{_listed(paths)}])"
     described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
     types = {name: kind for name, kind, *_ in described}
     text = any(types[names[i]] == "VARCHAR" for i in (roles.src, roles.dst))

@@ -74,17 +74,51 @@ def open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
 
 
 def check_types(paths: Sequence[Path], names: Sequence[str]) -> None:
-    """Raise unless every file has these columns, in types that ``open_files`` brings together."""
-    unified: pa.Schema | None = None
+    """Raise unless every file has these columns, in types whose values the first file's types hold.
+
+    A reader that takes the types of the first file would round the fractions of the others, for instance.
+    """
+    first: dict[str, pa.DataType] = {}
     for path in paths:
         with read_errors(path, _ADVICE), pq.ParquetFile(path) as file:
             schema = file.schema_arrow
         _check_columns(path, schema, names)
-        own = pa.schema([schema.field(schema.names.index(name)) for name in names])
-        with read_errors(path, "give each column the same type in every file."):
-            unified = (
-                own if unified is None else pa.unify_schemas([unified, own], promote_options="permissive")
-            )
+        for name in names:
+            own = _plain(schema.field(schema.names.index(name)).type)
+            known = first.setdefault(name, own)
+            if own != known and not _holds(known, own):
+                raise DataError(
+                    f"{path}: column {name!r} holds {own}, but {known} in {paths[0]}. Give each column the "
+                    "same type in every file."
+                )
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    """Return a type without the ways in which the same values may be stored."""
+    if pa.types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if is_text(kind):
+        return pa.string()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_type))
+    return kind
+
+
+def _holds(known: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether a type has the values of another one: of shorter integers, coarser timestamps."""
+    if pa.types.is_floating(known):
+        return bool(pa.types.is_float64(known) and pa.types.is_integer(other))
+    same_kind = [
+        all(is_kind(kind) for kind in (known, other))
+        for is_kind in (pa.types.is_integer, pa.types.is_timestamp)
+    ]
+    if not any(same_kind):
+        return False
+    schemas = [pa.schema([("value", kind)]) for kind in (known, other)]
+    try:
+        return bool(pa.unify_schemas(schemas, promote_options="permissive").field(0).type == known)
+    except pa.ArrowException:
+        return False
 
 
 def _check_columns(path: Path, schema: pa.Schema, names: Sequence[str]) -> None:
