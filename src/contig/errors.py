@@ -14,6 +14,10 @@ class DataError(ContigError):
     """The events are invalid: a column, a row or a value."""
 
 
+class NoEventsError(DataError):
+    """The file or table has columns but no rows."""
+
+
 class ConfigError(ContigError):
     """The name or the value of an option is invalid."""
 

@@ -97,9 +97,10 @@ def reading(names: tuple[str, ...], file: str, problem: str) -> list[tuple[str, 
 
 
 ALL = tuple(READERS)
+NEEDING_EVENTS = tuple(name for name in ALL if name != "update")
 BAD_FILES = [
     *reading(ALL, "empty.csv", "error: empty.csv: the file is empty"),
-    *reading(ALL, "header.csv", "error: header.csv: there are no events"),
+    *reading(NEEDING_EVENTS, "header.csv", "error: header.csv: there are no events"),
     *reading(LEARNERS, "columns.csv", "columns.csv: there is no column 'price'"),
     *reading(("score",), "columns.csv", "columns.csv: no column is recognized for the sources"),
     *reading(LEARNERS, "priceless.csv", "no column 'price' for the edge features. There are columns 'user'"),

@@ -33,6 +33,20 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
     )
 
 
+@pytest.mark.parametrize("repeated", ["reject", "skip"])
+def test_a_day_without_events_changes_nothing(repeated: str, run: Path, here: Path) -> None:
+    """As a daily job finds it; columns that the run needs must still be there."""
+    shutil.copytree(run, here / "copy")
+    before = {path: path.read_bytes() for path in (here / "copy").rglob("*") if path.is_file()}
+    (here / "quiet.csv").write_text("who,page,when\n")
+    answer = Answer("update", "copy", "quiet.csv", *COLUMNS, "--repeated", repeated)
+    assert answer.code == 0, answer.err
+    assert "copy observed 0 events and 0 new nodes; it knows 280 events" in answer.err
+    assert {path: path.read_bytes() for path in (here / "copy").rglob("*") if path.is_file()} == before
+    (here / "other.csv").write_text("who,when\n")
+    assert "page" in Answer("update", "copy", "other.csv", *COLUMNS).refusal
+
+
 @pytest.mark.parametrize("command", [("update",), ("evaluate", "--data"), ("refit", "--out", "new", "--on")])
 def test_times_in_another_unit_are_refused(command: tuple[str, ...], run: Path, here: Path) -> None:
     (here / "new.csv").write_text(f"who,page,when\nn3,n9,{START + 900_000}\nn3,n9,{START}000\n")

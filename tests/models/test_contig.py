@@ -21,6 +21,7 @@ from support.problems import (
     stream_of,
     tiny,
 )
+from support.twins import waves
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -30,14 +31,6 @@ from contig.history import History
 from contig.models import DataShape, NodeState
 from contig.models.contig import ConTIG
 from contig.streaming.schedule import schedule
-
-
-def waves(model: ConTIG, dt: float) -> Tensor:
-    x = dt / float(model.elapsed.unit)
-    frequency = model.phi.frequency if model.opt.frequencies == "direct" else model.phi.log_frequency.exp()
-    angle = torch.tensor(math.log1p(x) if model.opt.time_encoding == "log" else x) * frequency
-    found = torch.cat([angle.cos(), angle.sin()])[: model.opt.time_dim]
-    return found / math.sqrt(model.opt.time_dim) if model.opt.scaled_time else found
 
 
 class Plain:

@@ -38,6 +38,8 @@ class Plain(Twin):
         (3, {}),
         (0, {"neighbors": 2}),
         (0, {"identity": 5}),
+        (3, {"time_encoding": "raw", "frequencies": "direct"}),
+        (0, {"time_encoding": "linear", "time_dim": 3, "heads": 3}),
         (
             3,
             {"time_dim": 3, "heads": 3, "node_features": True, "identity": 5},

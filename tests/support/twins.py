@@ -33,6 +33,20 @@ def model_of(name: str, stream: EventStream, *, node_features: bool = False, **s
     return tiny(name, with_node_features(stream, node_features), **settings)
 
 
+def waves(model: Any, dt: float) -> Tensor:
+    """Encode an interval as a model's options say; without such options, its logarithm."""
+    chosen = model.opt
+    x = dt / float(model.elapsed.unit)
+    if getattr(chosen, "time_encoding", "log") == "log":
+        x = math.log1p(x)
+    direct = getattr(chosen, "frequencies", "log") == "direct"
+    frequencies = model.phi.frequency.double() if direct else model.phi.log_frequency.double().exp()
+    angles = [x * w for w in frequencies.tolist()]
+    scale = math.sqrt(model.phi.dim) if getattr(chosen, "scaled_time", False) else 1
+    pairs = [*map(math.cos, angles), *map(math.sin, angles)]
+    return torch.tensor(pairs[: model.phi.dim]) / scale
+
+
 class Twin:
     """Events in a list, vectors and latest events in dictionaries.
 
@@ -55,10 +69,7 @@ class Twin:
     # -- messages ------------------------------------------------------------------------------------
 
     def waves(self, dt: float) -> Tensor:
-        x = math.log1p(dt / self.unit)
-        angles = [x * w for w in self.model.phi.log_frequency.double().exp().tolist()]
-        pairs = [*map(math.cos, angles), *map(math.sin, angles)]
-        return torch.tensor(pairs[: self.model.phi.dim])
+        return waves(self.model, dt)
 
     def features(self, event: int) -> Tensor:
         if self.stream.edge_features is None:

@@ -30,7 +30,7 @@ from contig.data.feature_columns import FeatureColumn, Kind, raw_features
 from contig.data.ids import TextIds
 from contig.data.numbers import EXACT, check_number_type, parsed_numbers, whole_numbers
 from contig.data.time_columns import holds_dates, validate_times
-from contig.errors import DataError
+from contig.errors import DataError, NoEventsError
 
 Ints = NDArray[np.int64]
 Features = NDArray[np.float32]
@@ -126,8 +126,8 @@ def check_lengths(lengths: Mapping[str, int], origin: str) -> None:
         raise no_events(origin)
 
 
-def no_events(origin: object) -> DataError:
-    return DataError(f"{origin}: there are no events; a stream needs at least one.")
+def no_events(origin: object) -> NoEventsError:
+    return NoEventsError(f"{origin}: there are no events; a stream needs at least one.")
 
 
 # --- ids ---------------------------------------------------------------------------------------------

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from contig.history.time_scale import TimeScale
 from contig.kernels.time_waves import time_waves, waves
+
+Clock = Literal["log", "linear", "raw"]
+Frequencies = Literal["log", "direct"]
+SLOWEST_RAW = 1e-9  # per unit of the stream, as in the code of TGAT
 
 
 class Elapsed(nn.Module):
@@ -98,6 +103,22 @@ class LogTimeEncoding(TimeEncoding):
     def forward(self, dt: Tensor) -> Tensor:
         """Encode float32 differences ``[...]`` as ``[..., dim]``; negative ones count as 0."""
         return super().forward(torch.log1p(dt.clamp(min=0)))
+
+
+def time_encoding(
+    dim: int, scale: TimeScale, clock: Clock, frequencies: Frequencies, *, scaled: bool = False
+) -> tuple[Elapsed, TimeEncoding]:
+    """Return the unit of intervals, and the encoding of their logarithm or of themselves.
+
+    ``linear`` counts them in a long interval of the training events, ``raw`` in the stream's own unit.
+    """
+    direct = frequencies == "direct"
+    if clock == "log":
+        return Elapsed(scale), LogTimeEncoding(dim, scaled=scaled, direct=direct)
+    if clock == "linear":
+        return Elapsed(scale, percent=95), TimeEncoding(dim, scaled=scaled, direct=direct)
+    plain = TimeScale(start=scale.start)  # its unit is 1
+    return Elapsed(plain), TimeEncoding(dim, slowest=SLOWEST_RAW, scaled=scaled, direct=direct)
 
 
 class FixedTimeEncoding(nn.Module):

@@ -44,11 +44,12 @@ import torch
 from torch import Tensor, nn
 
 from contig.errors import ConfigError
-from contig.history import History, TimeScale
-from contig.layers import Elapsed, GatedODE, LogTimeEncoding, SplitLinear, TimeEncoding
+from contig.history import History
+from contig.layers import GatedODE, SplitLinear
 from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph
+from contig.layers.time import Clock, Frequencies, time_encoding
 from contig.layers.unique import distinct
-from contig.models.bases.events import AttentionReadout
+from contig.models.bases.events import AttentionReadout, clock_option, frequencies_option
 from contig.models.bases.links import count_namers, links_of, share_of_links_found
 from contig.models.bases.memory import AttentiveMemory
 from contig.models.contract import DataShape, EventBatch, Pairs
@@ -56,7 +57,6 @@ from contig.models.state import NodeState
 from contig.options import option
 
 Scope = Literal["auto", "near", "pair", "batch", "all"]
-Clock = Literal["log", "linear", "raw"]
 MAX_NODES_OF_ALL = 20_000  # with which scope=auto may choose all
 FEW_LINKS = 0.25  # a smaller share of the links of A is too few for scope=near
 Part = Literal["transform", "update", "adaptive", "latest", "neighbor", "inherent"]
@@ -88,31 +88,14 @@ class ConTIGOptions:
     query_time: Literal["zero", "absolute"] = option(
         "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not generalize"
     )
-    time_encoding: Clock = option(
-        "log",
-        "what is encoded: log (the logarithm of an interval), linear (the interval, in units of the training "
-        "events), raw (the interval in the stream's own unit, as in the paper)",
-    )
-    frequencies: Literal["log", "direct"] = option(
-        "log", "train the logarithms of the time encoding's frequencies, or the frequencies as in the paper"
-    )
+    time_encoding: Clock = clock_option()
+    frequencies: Frequencies = frequencies_option()
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim), as the paper does")
     activity: bool = option(False, "use one coordinate of the embedding for log(1 + number of past events)")
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
     without: tuple[Part, ...] = option(
         (), "parts to leave out (the paper's ablations), for instance transform"
     )
-
-
-def _clock(o: ConTIGOptions, scale: TimeScale) -> tuple[Elapsed, TimeEncoding]:
-    """Return the unit of intervals and their encoding; that of ``raw`` starts as in the code of TGAT."""
-    scaled, direct = o.scaled_time, o.frequencies == "direct"
-    if o.time_encoding == "log":
-        return Elapsed(scale), LogTimeEncoding(o.time_dim, scaled=scaled, direct=direct)
-    if o.time_encoding == "linear":
-        return Elapsed(scale, percent=95), TimeEncoding(o.time_dim, scaled=scaled, direct=direct)
-    plain = TimeScale(start=scale.start)  # its unit is 1
-    return Elapsed(plain), TimeEncoding(o.time_dim, slowest=1e-9, scaled=scaled, direct=direct)
 
 
 class ConTIG(AttentiveMemory):
@@ -128,7 +111,9 @@ class ConTIG(AttentiveMemory):
                 "dim=1: activity=true takes one coordinate of the embedding; use dim=2 or more."
             )
         super().__init__(o.dim, o.time_dim, data)
-        self.elapsed, self.phi = _clock(o, data.time_scale)
+        self.elapsed, self.phi = time_encoding(
+            o.time_dim, data.time_scale, o.time_encoding, o.frequencies, scaled=o.scaled_time
+        )
         self.neighbors = o.neighbors
         self.encoder = SplitLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)
         dropped: tuple[Factor, ...] = tuple(f for f in ("latest", "neighbor", "inherent") if f in o.without)

@@ -8,9 +8,11 @@ There is no memory. The embedding of ``v`` at ``t`` in layer ``l`` is attention 
 features of the node, or zeros if there are none.
 
 Departures from the paper: the last ``k`` events instead of uniformly sampled ones, so that answers
-are deterministic; ``Phi`` encodes the logarithm of an interval, in units of the training events
-(``contig.layers.time``). If nodes have no features, ``identity`` gives each a fixed random vector instead:
-without it, and without edge features, the model knows a node only by the times of its events.
+are deterministic; ``Phi`` encodes the logarithm of an interval, in units of the training events, and its
+frequencies are trained by their logarithms (``contig.layers.time``; ``time_encoding=raw`` and
+``frequencies=direct`` switch back). If nodes have no features, ``identity`` gives each a fixed random
+vector instead: without it, and without edge features, the model knows a node only by the times of its
+events.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from torch import Tensor, nn
 from contig.history import History, Neighbors
 from contig.kernels.gather import LazyRows
 from contig.layers import NodeSignatures
+from contig.layers.time import Clock, Frequencies, time_encoding
 from contig.layers.unique import distinct
-from contig.models.bases.events import AttentionReadout, EventModel
+from contig.models.bases.events import AttentionReadout, EventModel, clock_option, frequencies_option
 from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
@@ -41,6 +44,8 @@ class TGATOptions:
     )
     neighbors: int = option(20, "past events in the attention (k); the paper's", low=1)
     heads: int = option(2, "attention heads; the paper's", low=1)
+    time_encoding: Clock = clock_option()
+    frequencies: Frequencies = frequencies_option()
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
     identity: int = option(
         0, "width of random features for nodes without features; helps if there are few nodes", low=0
@@ -56,6 +61,7 @@ class TGAT(EventModel):
     def __init__(self, options: TGATOptions, data: DataShape) -> None:
         o = self.opt = options
         super().__init__(o.dim, o.time_dim, data)
+        self.elapsed, self.phi = time_encoding(o.time_dim, data.time_scale, o.time_encoding, o.frequencies)
         self.reach = o.neighbors ** (o.layers - 1)
         self.codes = NodeSignatures(o.identity) if o.identity and not self.node_width else None
         width = self.node_width if self.codes is None else o.identity

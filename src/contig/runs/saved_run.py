@@ -18,7 +18,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers import PairTable
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
-from contig.errors import ConfigError, RunError, unknown
+from contig.errors import ConfigError, NoEventsError, RunError, unknown
 from contig.history import History
 from contig.kernels import file_memory
 from contig.kernels.devices import pick_device
@@ -136,6 +136,7 @@ class SavedRun(TrainedModel):
 
         ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
         event before the last known one is rejected, and then nothing changes. Weights stay as they are.
+        Without any rows, as on a day without events, nothing changes either.
         Labels are kept for ``classify``, if the run has any; those of new events may be missing.
 
         ``repeated`` says what to do with events that the run already knows, with the same nodes, time and
@@ -158,9 +159,12 @@ class SavedRun(TrainedModel):
                 raise ConfigError(unknown(f"value for {name}", str(value), get_args(policy)))
         given = reading_options(reading).updated(**options)
         with_labels = self.trained_stream.label is not None
-        columns, place = read_new_events(
-            events, given, self.features, usual=self.read_as, with_labels=with_labels
-        )
+        try:
+            columns, place = read_new_events(
+                events, given, self.features, usual=self.read_as, with_labels=with_labels
+            )
+        except NoEventsError:
+            return 0
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()

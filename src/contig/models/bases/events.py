@@ -9,7 +9,27 @@ from contig.errors import ConfigError
 from contig.history import History
 from contig.kernels.gather import LazyRows
 from contig.layers import Elapsed, LogTimeEncoding, PairDecoder, TemporalAttention
+from contig.layers.time import Clock, Frequencies
 from contig.models.contract import DataShape, Model
+from contig.options import option
+
+
+def clock_option() -> Clock:
+    """Return the option for what a time encoding sees."""
+    clock: Clock = option(
+        "log",
+        "what is encoded: log (the logarithm of an interval), linear (the interval, in units of the training "
+        "events), raw (the interval in the stream's own unit, as in the paper)",
+    )
+    return clock
+
+
+def frequencies_option() -> Frequencies:
+    """Return the option for how the frequencies of a time encoding are trained."""
+    frequencies: Frequencies = option(
+        "log", "train the logarithms of the time encoding's frequencies, or the frequencies as in the paper"
+    )
+    return frequencies
 
 
 class EventModel(Model):
