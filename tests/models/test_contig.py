@@ -21,7 +21,7 @@ from support.problems import (
     stream_of,
     tiny,
 )
-from support.twins import waves
+from support.twins import waves as waves_of
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
@@ -31,6 +31,10 @@ from contig.history import History
 from contig.models import DataShape, NodeState
 from contig.models.contig import ConTIG
 from contig.streaming.schedule import schedule
+
+
+def waves(model: ConTIG, dt: float) -> Tensor:
+    return waves_of(model, dt / float(model.elapsed.unit))
 
 
 class Plain:

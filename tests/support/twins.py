@@ -33,10 +33,9 @@ def model_of(name: str, stream: EventStream, *, node_features: bool = False, **s
     return tiny(name, with_node_features(stream, node_features), **settings)
 
 
-def waves(model: Any, dt: float) -> Tensor:
-    """Encode an interval as a model's options say; without such options, its logarithm."""
+def waves(model: Any, x: float) -> Tensor:
+    """Encode an interval, counted in units, as a model's options say; without such options, its logarithm."""
     chosen = model.opt
-    x = dt / float(model.elapsed.unit)
     if getattr(chosen, "time_encoding", "log") == "log":
         x = math.log1p(x)
     direct = getattr(chosen, "frequencies", "log") == "direct"
@@ -69,7 +68,7 @@ class Twin:
     # -- messages ------------------------------------------------------------------------------------
 
     def waves(self, dt: float) -> Tensor:
-        return waves(self.model, dt)
+        return waves(self.model, dt / self.unit)
 
     def features(self, event: int) -> Tensor:
         if self.stream.edge_features is None:
