@@ -15,7 +15,7 @@ class DataError(ContigError):
 
 
 class NoEventsError(DataError):
-    """The file or table has columns but no rows."""
+    """The columns of the file or table are as expected, but there are no rows."""
 
 
 class ConfigError(ContigError):

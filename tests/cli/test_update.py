@@ -6,10 +6,13 @@ import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather
 from support.commands import COLUMNS, START, Answer
+
+from contig.runs.run import Run
 
 READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
 
@@ -33,18 +36,36 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
     )
 
 
-@pytest.mark.parametrize("repeated", ["reject", "skip"])
-def test_a_day_without_events_changes_nothing(repeated: str, run: Path, here: Path) -> None:
-    """As a daily job finds it; columns that the run needs must still be there."""
+def test_a_file_without_rows_is_accepted_if_it_has_the_columns(run: Path, here: Path) -> None:
     shutil.copytree(run, here / "copy")
     before = {path: path.read_bytes() for path in (here / "copy").rglob("*") if path.is_file()}
     (here / "quiet.csv").write_text("who,page,when\n")
-    answer = Answer("update", "copy", "quiet.csv", *COLUMNS, "--repeated", repeated)
-    assert answer.code == 0, answer.err
-    assert "copy observed 0 events and 0 new nodes; it knows 280 events" in answer.err
+    none = pa.table({"who": pa.array([], pa.string()), "page": pa.array([], pa.string()), "when": []})
+    pq.write_table(none, here / "quiet.parquet")
+    for name in ("quiet.csv", "quiet.parquet"):
+        answer = Answer("update", "copy", name, *COLUMNS)
+        assert answer.code == 0, answer.err
+        assert f"{name}: there are no events; the run is unchanged." in answer.err
+        assert "copy observed 0 events and 0 new nodes; it knows 280 events" in answer.err
+    columns = {"src": "who", "dst": "page", "t": "when"}
+    assert Run.open(here / "copy", "cpu").observe(none, **columns) == 0
     assert {path: path.read_bytes() for path in (here / "copy").rglob("*") if path.is_file()} == before
-    (here / "other.csv").write_text("who,when\n")
-    assert "page" in Answer("update", "copy", "other.csv", *COLUMNS).refusal
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "problem"),
+    [
+        ("who,when\n", COLUMNS, "there is no column 'page'"),
+        ("", COLUMNS, "the file is empty"),
+        ("wrong,columns,of,a,file\n", ["--format", "jodie"], "there are no events"),
+        ("# a comment\n", ["--format", "snap"], "there are no events"),
+    ],
+)
+def test_a_file_without_rows_and_columns_is_refused(
+    text: str, options: list[str], problem: str, run: Path, here: Path
+) -> None:
+    (here / "new.csv").write_text(text)
+    assert problem in Answer("update", run, "new.csv", *options).refusal
 
 
 @pytest.mark.parametrize("command", [("update",), ("evaluate", "--data"), ("refit", "--out", "new", "--on")])

@@ -10,6 +10,7 @@ import torch
 
 from contig.history import TimeScale
 from contig.layers import Elapsed, LogTimeEncoding, TimeEncoding
+from contig.layers.time import Frequencies, TimeInput, make_time_encoding
 
 NOW = 1_700_000_000
 
@@ -50,6 +51,28 @@ def test_frequencies_that_are_trained_directly_move_by_the_step_itself() -> None
     direct(torch.tensor([1e6])).sum().backward()
     optimizer.step()
     np.testing.assert_allclose((direct.frequency.detach() - before).abs().numpy(), 1e-2, rtol=1e-3)
+
+
+@pytest.mark.parametrize("frequencies", ["log", "direct"])
+@pytest.mark.parametrize(
+    ("given", "unit", "slowest"), [("log", 57.0, 0.1), ("linear", 102.0, 1e-3), ("raw", 1.0, 1e-9)]
+)
+def test_what_is_encoded_decides_the_unit_and_the_frequencies(
+    given: TimeInput, frequencies: Frequencies, unit: float, slowest: float
+) -> None:
+    """Percentile p of the intervals is 7 + p."""
+    scale = TimeScale(tuple(7.0 + percent for percent in range(101)), start=5.0)
+    elapsed, phi = make_time_encoding(6, scale, given, frequencies, scaled=True)
+    assert (float(elapsed.unit), float(elapsed.start)) == (unit, 5.0)
+    trained = dict(phi.named_parameters())
+    assert list(trained) == (["frequency"] if frequencies == "direct" else ["log_frequency"])
+    [values] = trained.values()
+    frequency = (values if frequencies == "direct" else values.exp()).detach().numpy()
+    np.testing.assert_allclose(frequency, np.geomspace(1.0, slowest, 3), rtol=1e-5)
+    argument = math.log(4) if given == "log" else 3.0
+    angle = argument * np.geomspace(1.0, slowest, 3)
+    expected = np.concatenate([np.cos(angle), np.sin(angle)]) / math.sqrt(6)
+    np.testing.assert_allclose(phi(torch.tensor(3.0)).detach().numpy(), expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("dim", [1, 4, 7])

@@ -109,6 +109,14 @@ def test_the_seeds_are_those_of_finished_runs(kept: tuple[int, ...], expected: s
     assert f"{expected} here, 10 runs in the paper" in " ".join(differences(plan))
 
 
+def test_more_seeds_of_some_models_are_named_apart(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "table2", seeds=5, models=("jodie", "tgn", "dyrep", "contig"))
+    for job in plan.jobs:
+        if job.seed < 3 or job.recipe.model == "contig":
+            finish(job)
+    assert "Seeds 0 to 2 (some models: seeds 0 to 4) for weights" in " ".join(protocol(plan))
+
+
 def test_models_that_count_intervals_in_events_are_named(tmp_path: Path) -> None:
     both = planned(tmp_path / "a", "table2", models=("jodie", "tgn", "dyrep"))
     [line] = interval_differences(both)

@@ -67,7 +67,7 @@ def update(
 
     Answers are the same however the events are divided into files. Events must be neither known
     already nor older than the last known one; otherwise the row is reported and nothing changes.
-    A file with a header only adds nothing.
+    A file without rows is accepted and changes nothing.
     Evaluation still uses the events the run was trained on.
     """
     known, older = _parse_repeated(repeated), _parse_late(late)

@@ -123,11 +123,12 @@ def check_lengths(lengths: Mapping[str, int], origin: str) -> None:
         shown = ", ".join(f"{name} {n:,}" for name, n in lengths.items())
         raise DataError(f"{origin}: columns differ in length ({shown}); every event needs one value in each.")
     if not lengths["src"]:
-        raise no_events(origin)
+        raise no_events(origin, NoEventsError)
 
 
-def no_events(origin: object) -> NoEventsError:
-    return NoEventsError(f"{origin}: there are no events; a stream needs at least one.")
+def no_events(origin: object, kind: type[DataError] = DataError) -> DataError:
+    """Return the error for an input without events; ``NoEventsError`` where its columns were found."""
+    return kind(f"{origin}: there are no events; a stream needs at least one.")
 
 
 # --- ids ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from contig.history.time_scale import TimeScale
 from contig.kernels.time_waves import time_waves, waves
 
-Clock = Literal["log", "linear", "raw"]
+TimeInput = Literal["log", "linear", "raw"]
 Frequencies = Literal["log", "direct"]
 SLOWEST_RAW = 1e-9  # per unit of the stream, as in the code of TGAT
 
@@ -105,17 +105,23 @@ class LogTimeEncoding(TimeEncoding):
         return super().forward(torch.log1p(dt.clamp(min=0)))
 
 
-def time_encoding(
-    dim: int, scale: TimeScale, clock: Clock, frequencies: Frequencies, *, scaled: bool = False
+def make_time_encoding(
+    dim: int,
+    scale: TimeScale,
+    given: TimeInput = "log",
+    frequencies: Frequencies = "log",
+    *,
+    scaled: bool = False,
 ) -> tuple[Elapsed, TimeEncoding]:
-    """Return the unit of intervals, and the encoding of their logarithm or of themselves.
+    """Build the layers that measure intervals and encode them.
 
-    ``linear`` counts them in a long interval of the training events, ``raw`` in the stream's own unit.
+    ``log`` counts intervals in the median of those in training and encodes the logarithm, ``linear`` counts
+    them in the 95th percentile, ``raw`` in the stream's own unit.
     """
     direct = frequencies == "direct"
-    if clock == "log":
+    if given == "log":
         return Elapsed(scale), LogTimeEncoding(dim, scaled=scaled, direct=direct)
-    if clock == "linear":
+    if given == "linear":
         return Elapsed(scale, percent=95), TimeEncoding(dim, scaled=scaled, direct=direct)
     plain = TimeScale(start=scale.start)  # its unit is 1
     return Elapsed(plain), TimeEncoding(dim, slowest=SLOWEST_RAW, scaled=scaled, direct=direct)

@@ -47,9 +47,9 @@ from contig.errors import ConfigError
 from contig.history import History
 from contig.layers import GatedODE, SplitLinear
 from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph
-from contig.layers.time import Clock, Frequencies, time_encoding
+from contig.layers.time import Frequencies, TimeInput
 from contig.layers.unique import distinct
-from contig.models.bases.events import AttentionReadout, clock_option, frequencies_option
+from contig.models.bases.events import AttentionReadout, frequencies_option, time_encoding_option
 from contig.models.bases.links import count_namers, links_of, share_of_links_found
 from contig.models.bases.memory import AttentiveMemory
 from contig.models.contract import DataShape, EventBatch, Pairs
@@ -88,7 +88,7 @@ class ConTIGOptions:
     query_time: Literal["zero", "absolute"] = option(
         "zero", "time encoding of the query: Phi(0), or the paper's Phi(t), which does not generalize"
     )
-    time_encoding: Clock = clock_option()
+    time_encoding: TimeInput = time_encoding_option()
     frequencies: Frequencies = frequencies_option()
     scaled_time: bool = option(False, "divide the time encoding by sqrt(time_dim), as the paper does")
     activity: bool = option(False, "use one coordinate of the embedding for log(1 + number of past events)")
@@ -110,9 +110,13 @@ class ConTIG(AttentiveMemory):
             raise ConfigError(
                 "dim=1: activity=true takes one coordinate of the embedding; use dim=2 or more."
             )
-        super().__init__(o.dim, o.time_dim, data)
-        self.elapsed, self.phi = time_encoding(
-            o.time_dim, data.time_scale, o.time_encoding, o.frequencies, scaled=o.scaled_time
+        super().__init__(
+            o.dim,
+            o.time_dim,
+            data,
+            time_encoding=o.time_encoding,
+            frequencies=o.frequencies,
+            scaled_time=o.scaled_time,
         )
         self.neighbors = o.neighbors
         self.encoder = SplitLinear(2 * o.dim + data.edge_width + o.time_dim + self.node_width, o.dim)

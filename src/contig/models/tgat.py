@@ -7,12 +7,12 @@ There is no memory. The embedding of ``v`` at ``t`` in layer ``l`` is attention 
 ``[h^(l-1)_nbr(t_event) | f | Phi(t - t_event)]``, then a two-layer perceptron. Layer 0 is the
 features of the node, or zeros if there are none.
 
-Departures from the paper: the last ``k`` events instead of uniformly sampled ones, so that answers
-are deterministic; ``Phi`` encodes the logarithm of an interval, in units of the training events, and its
+Departures from the paper: the last ``k`` events instead of uniformly sampled ones, so that answers are
+deterministic; ``Phi`` encodes the logarithm of an interval, in units of the training events, its
 frequencies are trained by their logarithms (``contig.layers.time``; ``time_encoding=raw`` and
-``frequencies=direct`` switch back). If nodes have no features, ``identity`` gives each a fixed random
-vector instead: without it, and without edge features, the model knows a node only by the times of its
-events.
+``frequencies=direct`` switch back), and it has ``time_dim / 2`` frequencies without phases. If nodes have
+no features, ``identity`` gives each a fixed random vector instead: without it, and without edge features,
+the model knows a node only by the times of its events.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from contig.history import History, Neighbors
 from contig.kernels.gather import LazyRows
 from contig.layers import NodeSignatures
-from contig.layers.time import Clock, Frequencies, time_encoding
+from contig.layers.time import Frequencies, TimeInput
 from contig.layers.unique import distinct
-from contig.models.bases.events import AttentionReadout, EventModel, clock_option, frequencies_option
+from contig.models.bases.events import AttentionReadout, EventModel, frequencies_option, time_encoding_option
 from contig.models.contract import DataShape
 from contig.models.state import NodeState
 from contig.options import option
@@ -44,7 +44,7 @@ class TGATOptions:
     )
     neighbors: int = option(20, "past events in the attention (k); the paper's", low=1)
     heads: int = option(2, "attention heads; the paper's", low=1)
-    time_encoding: Clock = clock_option()
+    time_encoding: TimeInput = time_encoding_option()
     frequencies: Frequencies = frequencies_option()
     dropout: float = option(0.1, "dropout in attention and readout; the paper's", low=0, below=1)
     identity: int = option(
@@ -60,8 +60,7 @@ class TGAT(EventModel):
 
     def __init__(self, options: TGATOptions, data: DataShape) -> None:
         o = self.opt = options
-        super().__init__(o.dim, o.time_dim, data)
-        self.elapsed, self.phi = time_encoding(o.time_dim, data.time_scale, o.time_encoding, o.frequencies)
+        super().__init__(o.dim, o.time_dim, data, time_encoding=o.time_encoding, frequencies=o.frequencies)
         self.reach = o.neighbors ** (o.layers - 1)
         self.codes = NodeSignatures(o.identity) if o.identity and not self.node_width else None
         width = self.node_width if self.codes is None else o.identity

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from contig.experiments.jobs import Job
@@ -122,9 +123,23 @@ def _word(value: object) -> str:
 
 
 def seeds_text(plan: Plan) -> str:
-    """Name the seeds of the finished runs, or those planned if nothing is finished; heuristics have none."""
-    learned = [job for job in plan.jobs if model_class(job.recipe.model).learns]
-    seeds = sorted({job.seed for job in learned if job.done}) or list(range(plan.study.seeds))
+    """Name the seeds of the finished runs, or those planned if nothing is finished; heuristics have none.
+
+    If recipes have different ones, those of most recipes come first.
+    """
+    by_recipe: dict[str, list[int]] = {}
+    for job in plan.jobs:
+        if job.done and model_class(job.recipe.model).learns:
+            by_recipe.setdefault(job.recipe.stem, []).append(job.seed)
+    found = Counter(tuple(sorted(seeds)) for seeds in by_recipe.values())
+    if not found:
+        return _seeds(range(plan.study.seeds))
+    usual = max(found, key=lambda seeds: found[seeds])
+    every = sorted({seed for seeds in found for seed in seeds})
+    return _seeds(usual) + (f" (some models: {_seeds(every).lower()})" if len(every) > len(usual) else "")
+
+
+def _seeds(seeds: Sequence[int]) -> str:
     if len(seeds) == 1:
         return f"Seed {seeds[0]} only"
     gapless = seeds[-1] - seeds[0] == len(seeds) - 1

@@ -136,7 +136,7 @@ class SavedRun(TrainedModel):
 
         ``events`` is anything that ``read_events`` takes, or an ``EventStream``; new nodes are allowed. An
         event before the last known one is rejected, and then nothing changes. Weights stay as they are.
-        Without any rows, as on a day without events, nothing changes either.
+        Input without rows changes nothing and returns 0.
         Labels are kept for ``classify``, if the run has any; those of new events may be missing.
 
         ``repeated`` says what to do with events that the run already knows, with the same nodes, time and
@@ -163,7 +163,8 @@ class SavedRun(TrainedModel):
             columns, place = read_new_events(
                 events, given, self.features, usual=self.read_as, with_labels=with_labels
             )
-        except NoEventsError:
+        except NoEventsError as error:
+            log.warning(f"{str(error).partition(';')[0]}; the run is unchanged.")
             return 0
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():

@@ -12,7 +12,7 @@ import pyarrow as pa
 from contig.data.columns import ARROW_ERRORS, Column, is_list, is_text
 from contig.data.feature_columns import Kind
 from contig.data.validation import EventColumns, no_events, validate_columns
-from contig.errors import DataError
+from contig.errors import DataError, NoEventsError
 
 READ_ERRORS = (*ARROW_ERRORS, OSError, EOFError, MemoryError, csv.Error)
 
@@ -63,7 +63,7 @@ class OpenedTable:
         ``kinds`` says by name what raw feature columns hold.
         """
         if table.num_rows == 0:
-            raise no_events(self.origin)
+            raise no_events(self.origin, NoEventsError)
         column = {
             i: Column(self.names[i], table.column(n), self.origin, self.place)
             for n, i in enumerate(roles.positions)

@@ -8,26 +8,28 @@ from torch import Tensor, nn
 from contig.errors import ConfigError
 from contig.history import History
 from contig.kernels.gather import LazyRows
-from contig.layers import Elapsed, LogTimeEncoding, PairDecoder, TemporalAttention
-from contig.layers.time import Clock, Frequencies
+from contig.layers import PairDecoder, TemporalAttention
+from contig.layers.time import Frequencies, TimeInput, make_time_encoding
 from contig.models.contract import DataShape, Model
 from contig.options import option
 
 
-def clock_option() -> Clock:
-    """Return the option for what a time encoding sees."""
-    clock: Clock = option(
+def time_encoding_option() -> TimeInput:
+    """Return the option that chooses what the time encoding encodes."""
+    given: TimeInput = option(
         "log",
         "what is encoded: log (the logarithm of an interval), linear (the interval, in units of the training "
         "events), raw (the interval in the stream's own unit, as in the paper)",
     )
-    return clock
+    return given
 
 
 def frequencies_option() -> Frequencies:
     """Return the option for how the frequencies of a time encoding are trained."""
     frequencies: Frequencies = option(
-        "log", "train the logarithms of the time encoding's frequencies, or the frequencies as in the paper"
+        "log",
+        "what is trained of the time encoding's frequencies: log (their logarithms), direct (the frequencies "
+        "themselves, as in the paper)",
     )
     return frequencies
 
@@ -38,12 +40,23 @@ class EventModel(Model):
     fixed_shapes: bool = True  # a promise to contig.streaming.capture
     embedded_at_once: int | None = 2**11
 
-    def __init__(self, dim: int, time_dim: int, data: DataShape) -> None:
+    def __init__(
+        self,
+        dim: int,
+        time_dim: int,
+        data: DataShape,
+        *,
+        time_encoding: TimeInput = "log",
+        frequencies: Frequencies = "log",
+        scaled_time: bool = False,
+    ) -> None:
         super().__init__()
         self.dim, self.edge_width = dim, data.edge_width
         self.node_width = 0 if data.node_features is None else data.node_features.shape[1]
-        self.elapsed = Elapsed(data.time_scale)
-        self.phi: nn.Module = LogTimeEncoding(time_dim)
+        self.phi: nn.Module
+        self.elapsed, self.phi = make_time_encoding(
+            time_dim, data.time_scale, time_encoding, frequencies, scaled=scaled_time
+        )
         self.decoder = PairDecoder(dim)
         self.node_features: Tensor | None
         self.register_buffer("node_features", data.node_features, persistent=False)
