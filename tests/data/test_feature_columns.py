@@ -121,7 +121,7 @@ def test_a_column_of_numbers_rejects_text_by_row() -> None:
     assert read_as(pa.array([" 2 ", "", "1e2"]), "number") == ([2, None, 100], None)
     assert read_as(pa.array(["True", None, "false"]), "number") == ([1, None, 0], None)
     assert read_as(pa.array([None, ""]), "number") == ([None, None], None)
-    with pytest.raises(DataError, match=r"row 1 .*column 'x': 'red' is not a number, which 'x' held"):
+    with pytest.raises(DataError, match=r"row 1 .*column 'x': 'red' is not a number, but this column held"):
         read_as(pa.array(["2", "red", "blue"]), "number")
 
 

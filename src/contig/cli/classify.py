@@ -116,6 +116,8 @@ def _print(found: Classification) -> None:
 
 
 def _print_quality(found: Classification, chosen: LabelQuality, baseline: LabelQuality) -> None:
+    from contig.tasks.label_classifier import BASELINE
+
     measured = "Test events, %" if found.part is not None else "New events, %"
     table = console.new_table(measured, "AUC", "AP", "ECE", "Brier", "label 1", "events")
     for name, quality in (("classifier", chosen), ("baseline", baseline)):
@@ -126,12 +128,18 @@ def _print_quality(found: Classification, chosen: LabelQuality, baseline: LabelQ
     choices = ", ".join(f"{name} {_percent(auc)}" for name, auc in found.validation_aucs.items())
     validation = found.fitted_on.validation
     share = f"{validation.positives:,} of {validation.events:,} have label 1"
-    notes = (
-        f"classifier: {found.decoder}; baseline: boosted trees on simple columns, without the graph",
+    baseline_name = f"boosted {BASELINE}, without the graph"
+    notes = [
+        f"classifier: the baseline itself, {baseline_name}: it was best on the validation events"
+        if found.decoder == BASELINE
+        else f"classifier: {found.decoder}; baseline: {baseline_name}",
         f"AUC of the validation events ({share}), which chose it: {choices}",
-        "that AUC is optimistic, since it was maximized; the events of the table played no part in fitting",
+        "that AUC is optimistic, as it chose the classifier; fitting did not use the events of the table",
         "ECE: expected calibration error; lower is better, as for the Brier score",
-    )
+    ]
+    if chosen.positives in (0, chosen.events):
+        label = int(chosen.positives > 0)
+        notes.append(f"AUC and AP need events of both labels; the label of all of these is {label}")
     for note in notes:
         console.out().print(f"  {note}", soft_wrap=True, markup=False)
 

@@ -105,7 +105,7 @@ def _parsed_number(column: Column, text: pa.ChunkedArray) -> pa.ChunkedArray:
     flags = pc.utf8_lower(text)
     if pc.all(pc.is_in(flags, value_set=pa.array(["true", "false", None], flags.type))).as_py():
         return pc.equal(flags, "true")
-    problem = f"is not a number, which {column.name!r} held in training; correct it, or leave it empty."
+    problem = "is not a number, but this column held numbers in training; correct it, or leave it empty."
     return column.cast(text, pa.float64(), problem)
 
 

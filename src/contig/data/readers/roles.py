@@ -114,7 +114,8 @@ def _reject_unknown(table: OpenedTable, reading: ReadOptions) -> None:
         else ""
     )
     if not advice and all(role == "features" for role, _ in wrong):
-        advice = " Add it (values may be missing), or name other columns with features= (--features)."
+        them = "it" if len(wrong) == 1 else "them"
+        advice = f" Add {them} (values may be missing), or name other columns with features= (--features)."
     there = f"There are {listed(table.names)}{counted}."
     raise DataError(f"{table.origin}: there is {problem}.{hint} {there}{advice}")
 

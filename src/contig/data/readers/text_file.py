@@ -58,7 +58,7 @@ def read_head(path: Path) -> list[str]:
         lines = _first_lines(path, file)
     head = [_decoded(path, number, line) for number, line in enumerate(lines, start=1)]
     if not any(line.strip() for line in head):
-        raise DataError(f"{path}: the file is empty; a stream needs at least one event.")
+        raise DataError(f"{path}: the file is empty, without even a header; check how it was written.")
     return head
 
 
