@@ -106,6 +106,11 @@ def test_the_plan_says_what_a_column_holds(tmp_path: Path) -> None:
         run.observe(later, preprocess=False)
 
 
+def test_features_of_nodes_are_refused(run: contig.Run, log: Path) -> None:
+    with pytest.raises(ConfigError, match=r"node_features='nodes.csv': .* omit it"):
+        run.observe(log / "later.csv", node_features="nodes.csv")
+
+
 def vectors(values: np.ndarray, start: int) -> dict[str, np.ndarray | list]:
     rows = np.arange(len(values))
     return {"src": rows % 4, "dst": 10 + rows % 3, "t": start + rows, "features": values.tolist()}

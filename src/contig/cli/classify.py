@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from contig.cli import console, outputs
 from contig.cli.commands import Command
-from contig.cli.data import Json, reads_events
+from contig.cli.data import NEW_EVENT_OPTIONS, Json, reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.cli.repeated import Repeated, parse_known_policy
 from contig.data.read_options import ReadOptions
@@ -32,7 +33,7 @@ app = typer.Typer()
         ("contig classify runs/shop --label-delay 604800", "labels a week late"),
     ),
 )
-@reads_events
+@partial(reads_events, names=NEW_EVENT_OPTIONS)
 def classify(
     run: Folder,
     file: Annotated[

@@ -94,6 +94,10 @@ READING_OPTIONS: dict[str, Any] = {
     "data_dir": DataDir,
 }
 
+# Those of commands that read a file of pairs, or of events, for a trained run.
+PAIR_OPTIONS = ("src", "dst", "t", "format", "date_format")
+NEW_EVENT_OPTIONS = (*PAIR_OPTIONS[:3], "label", "features", *PAIR_OPTIONS[3:], "preprocess")
+
 
 def reads_events(
     command: Callable[..., None], names: Collection[str] = tuple(READING_OPTIONS)

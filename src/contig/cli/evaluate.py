@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contig.cli import console, latex, outputs, results
-from contig.cli.data import Json, reads_events
+from contig.cli.data import NEW_EVENT_OPTIONS, Json, reads_events
 from contig.cli.folders import Device, Folder, Heuristics, open_run
 from contig.cli.repeated import Repeated, parse_known_policy
 from contig.cli.task_options import TaskCommand, chosen_task
@@ -63,7 +64,7 @@ Out = Annotated[
         ("contig evaluate runs/first --no-heuristics --json", "for programs"),
     ),
 )
-@reads_events
+@partial(reads_events, names=NEW_EVENT_OPTIONS)
 def evaluate(
     ctx: typer.Context,
     run: Folder,

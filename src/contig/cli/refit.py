@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from contig.cli import console
 from contig.cli.commands import Command
-from contig.cli.data import Json, reads_events
+from contig.cli.data import NEW_EVENT_OPTIONS, Json, reads_events
 from contig.cli.folders import Device, Folder
 from contig.cli.repeated import Repeated, parse_known_policy
 from contig.cli.training import Overwrite, print_final, resumable
@@ -27,7 +28,7 @@ app = typer.Typer()
         ("contig refit runs/first --on june.csv --in-place", "replace the run"),
     ),
 )
-@reads_events
+@partial(reads_events, names=NEW_EVENT_OPTIONS)
 def refit(
     run: Folder,
     on: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from contig.cli import console, outputs
 from contig.cli.commands import Command
-from contig.cli.data import reads_events
+from contig.cli.data import PAIR_OPTIONS, reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, unknown
@@ -33,7 +34,7 @@ AS_THEY_COME = " To score events that happened as they come: contig evaluate {ru
         ("contig score runs/a pairs.csv --as-of event --out s.csv", "exact, slower"),
     ),
 )
-@reads_events
+@partial(reads_events, names=PAIR_OPTIONS)
 def score(
     run: Folder,
     pairs: Annotated[

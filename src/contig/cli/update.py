@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from contig.cli import console
 from contig.cli.commands import Command
-from contig.cli.data import reads_events
+from contig.cli.data import NEW_EVENT_OPTIONS, reads_events
 from contig.cli.folders import Device, Folder, open_run
 from contig.cli.nodes import written_time
 from contig.data.read_options import ReadOptions
@@ -40,7 +41,7 @@ NewEvents = Annotated[
         ("contig update runs/first missed.csv --late accept", "older events"),
     ),
 )
-@reads_events
+@partial(reads_events, names=NEW_EVENT_OPTIONS)
 def update(
     run: Folder,
     file: NewEvents,

@@ -96,6 +96,11 @@ def read_pairs(
     them and no other is named.
     """
     reading = reading_options(reading).updated(**options)
+    if reading.node_features is not None:
+        raise ConfigError(
+            f"node_features={reading.node_features!r}: features of nodes are read when a model is trained, "
+            "not with later events; omit it."
+        )
     opened = source if isinstance(source, EventStream) else _open(source, reading)
     if isinstance(opened, EventStream):
         return _pairs_of(opened, with_features, with_labels)
