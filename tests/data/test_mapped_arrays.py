@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.memory_flags import asks_for_huge_pages, has_huge_pages
+from support.memory_flags import asks_for_huge_pages, has_huge_pages, is_read_by_page
 
 from contig.data import mapped_arrays
-from contig.data.mapped_arrays import HUGE_PAGE, MEMORY_LIMIT, map_growing, memory_size
+from contig.data.mapped_arrays import HUGE_PAGE, MEMORY_LIMIT, map_growing, map_private, memory_size
 
 
 @pytest.mark.parametrize("shape", [(7,), (300_001,), (50_003, 5)])
@@ -45,6 +45,24 @@ def test_only_files_that_stay_in_memory_are_read_in_huge_pages(
 
     assert asks(8 * size)
     assert not asks(8 * size - 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_only_scattered_files_that_leave_the_memory_are_read_page_by_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "values.npy"
+    np.save(path, np.zeros(4 * HUGE_PAGE, np.uint8))
+    size = path.stat().st_size
+
+    def by_page(memory: int, *, scattered: bool) -> list[bool]:
+        monkeypatch.setattr(mapped_arrays, "memory_size", lambda: memory)
+        arrays = [how(path, scattered=scattered) for how in (map_private, map_growing)]
+        return [is_read_by_page(array.ctypes.data + HUGE_PAGE) for array in arrays]
+
+    assert by_page(4 * size - 1, scattered=True) == [True, True]
+    assert by_page(4 * size, scattered=True) == [False, False]
+    assert by_page(4 * size - 1, scattered=False) == [False, False]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux's")

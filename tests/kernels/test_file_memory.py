@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from support.memory_flags import is_read_by_page
 from support.problems import random_stream
 from torch import Tensor
 
@@ -40,15 +41,24 @@ def mapped_files(folder: Path) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 def test_a_tensor_lives_in_a_file_without_a_name(folder: Path) -> None:
-    rows = file_tensor((5, 3), torch.int64)
+    rows, in_order = file_tensor((5, 3), torch.int64)
     assert rows.tolist() == [[0, 0, 0]] * 5
     rows[2] = torch.tensor([1, 2, 3])
-    assert rows.sum() == 6
+    assert in_order.sum() == 6
+    in_order[4, 0] = 10
+    assert rows.sum() == 16
     assert not list(folder.iterdir())
-    assert mapped_files(folder) == 1
-    del rows
+    assert mapped_files(folder) == 2
+    del rows, in_order
     assert mapped_files(folder) == 0
-    assert file_tensor((0, 3), torch.float32).shape == (0, 3)
+    assert file_tensor((0, 3), torch.float32).rows.shape == (0, 3)
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs /proc")
+def test_only_the_mapping_for_random_places_is_not_read_in_advance(folder: Path) -> None:
+    tensor = file_tensor((3000, 7), torch.float32)
+    found = [is_read_by_page(mapped.data_ptr()) for mapped in tensor]
+    assert found == [True, False]
 
 
 def test_node_states_on_disk_are_independent_and_grow(folder: Path) -> None:
@@ -63,6 +73,19 @@ def test_node_states_on_disk_are_independent_and_grow(folder: Path) -> None:
     state.reset()
     assert state["h"].tolist() == [[1.0, 2.0]] * 3
     assert state["last"].tolist() == [-1] * 3
+
+
+def test_snapshots_of_a_grown_state_on_disk_hold_its_nodes_alone(folder: Path) -> None:
+    state = NodeState({"h": torch.tensor([1.0, 2.0])}, 2, on_disk=True)
+    state.grow(3)  # with memory for a fourth row
+    state["h"][2] = 5.0
+    saved = state.snapshot()
+    assert saved["rows"]["h"].untyped_storage().nbytes() == 3 * 2 * 4
+    state["h"][2] = 6.0
+    assert saved["rows"]["h"].tolist() == [[1.0, 2.0], [1.0, 2.0], [5.0, 5.0]]
+    other = NodeState({"h": torch.tensor([3.0, 4.0])}, 5, on_disk=True)
+    other.restore(saved)
+    assert other["h"].tolist() == [[1.0, 2.0], [1.0, 2.0], [5.0, 5.0], [3.0, 4.0], [3.0, 4.0]]
 
 
 def result(run: Run) -> tuple[float, dict[str, Tensor]]:

@@ -18,34 +18,41 @@ from contig.files import disk_errors
 READ_WRITE, PRIVATE, FIXED, ANONYMOUS, NO_RESERVE = 0x3, 0x2, 0x10, 0x20, 0x4000  # of mmap on Linux
 FAILED = ctypes.c_void_p(-1).value
 HUGE_PAGE = 1 << 21  # bytes; a file is mapped by huge pages only from a multiple of this address on
-LARGEST_SHARE = 1 / 8  # of the memory that a file in huge pages may fill; an index has four times its largest
+# Shares of the memory that a file may fill; an index has four times the size of its largest file.
+HUGE_PAGES_UP_TO, IN_ADVANCE_UP_TO = 1 / 8, 1 / 4
 MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container
 
 
-def map_private(path: Path) -> Array:
-    """Map a ``.npy`` file; what is written to the array stays in this process."""
+def map_private(path: Path, *, scattered: bool = False) -> Array:
+    """Map a ``.npy`` file; what is written to the array stays in this process.
+
+    ``scattered`` says that its rows are read at random places.
+    """
     array: Array = np.lib.format.open_memmap(path, mode="c")
+    memory: Any = array.base
+    if scattered and isinstance(memory, mmap.mmap) and not _read_in_advance(len(memory)):
+        memory.madvise(mmap.MADV_RANDOM)
     return array
 
 
-def map_growing(path: Path) -> Array:
+def map_growing(path: Path, *, scattered: bool = False) -> Array:
     """Map a file as ``map_private`` does, followed by as many rows again for new values.
 
     Those rows take no memory until they are written to, so that appending to a large array does not copy it.
     Where the system cannot do this, there are no such rows.
     """
-    array = map_private(path)
+    array = map_private(path, scattered=scattered)
     if sys.platform != "linux" or not len(array):
         return array
     header, size = array.offset, array.nbytes  # type: ignore[attr-defined]
-    memory = _reserve_and_map(path, header + 2 * size)
+    memory = _reserve_and_map(path, header + 2 * size, scattered)
     if memory is None:
         return array
     grown: Array = np.frombuffer(memory, array.dtype, 2 * array.size, header)
     return grown.reshape(2 * len(array), *array.shape[1:])
 
 
-def _reserve_and_map(path: Path, size: int) -> Any:
+def _reserve_and_map(path: Path, size: int, scattered: bool) -> Any:
     """Reserve addresses, and map a file to the first of them; None where that fails."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
@@ -62,23 +69,34 @@ def _reserve_and_map(path: Path, size: int) -> Any:
         if libc.mmap(address, length, READ_WRITE, flags, file.fileno(), 0) == FAILED:
             libc.munmap(start, reserved)
             return None
-    _request_huge_pages(libc, address, length)
+    _advise(libc, address, length, scattered)
     memory = (ctypes.c_char * size).from_address(address)
     weakref.finalize(memory, libc.munmap, start, reserved)
     return memory
 
 
-def _request_huge_pages(libc: Any, address: int, length: int) -> None:
-    """Ask for huge pages for a mapped file, if it takes only a small part of the memory.
+def _advise(libc: Any, address: int, length: int, scattered: bool) -> None:
+    """Say how a mapped file is read: in huge pages if it is small, in single ones if it is large.
 
-    Random reads of a large file then miss the cache of addresses far less often, and it is read from the
-    disk in pieces of 2 MiB. A file that does not stay in memory would be read in these again and again.
+    Random reads of a large file in huge pages miss the cache of addresses far less often, and it is read from
+    the disk in pieces of 2 MiB. A file that does not stay in memory would be read in these again and again.
     """
-    advice = getattr(mmap, "MADV_HUGEPAGE", None)
-    if advice is None or not HUGE_PAGE <= length <= LARGEST_SHARE * memory_size():
-        return
-    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    libc.madvise(address, length, advice)  # only advice: a system without huge pages refuses it
+    advice = None
+    if HUGE_PAGE <= length <= HUGE_PAGES_UP_TO * memory_size():
+        advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    elif scattered and not _read_in_advance(length):
+        advice = mmap.MADV_RANDOM
+    if advice is not None:
+        libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        libc.madvise(address, length, advice)  # only advice: a system without huge pages refuses it
+
+
+def _read_in_advance(length: int) -> bool:
+    """Return whether reading one page of a file may read those around it.
+
+    In a file that does not stay in memory, they take the place of pages that were needed.
+    """
+    return not hasattr(mmap, "MADV_RANDOM") or length <= IN_ADVANCE_UP_TO * memory_size()
 
 
 def memory_size() -> int:

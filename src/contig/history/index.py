@@ -83,7 +83,8 @@ class History:
             path = folder / f"{name}.npy"
             if name in SEGMENTS:  # every live event writes to them, and each first write would copy a page
                 return torch.from_numpy(np.array(map_private(path)))
-            return torch.from_numpy(np.asarray(map_growing(path)))
+            scattered = name not in ("src", "dst", "t")  # which are read in order
+            return torch.from_numpy(np.asarray(map_growing(path, scattered=scattered)))
 
         features = stream.edge_features
         if features is None or index_folder.is_mapped(stream, "edge_features"):

@@ -133,9 +133,9 @@ def _verify(folder: Path, name: str, head: dict[str, Any]) -> None:
 def _mapped(folder: Path, name: str, head: dict[str, Any]) -> KeyedEvents:
     table, time, decayed = (_path(folder, name, array) for array in ARRAYS)
     return KeyedEvents(
-        table=torch.from_numpy(np.asarray(map_private(table))),
-        entry_time=torch.from_numpy(np.asarray(map_growing(time))),
-        entry_decayed=torch.from_numpy(np.asarray(map_growing(decayed))),
+        table=torch.from_numpy(np.asarray(map_private(table, scattered=True))),
+        entry_time=torch.from_numpy(np.asarray(map_growing(time, scattered=True))),
+        entry_decayed=torch.from_numpy(np.asarray(map_growing(decayed, scattered=True))),
         decay_times=torch.tensor(head["decay_times"], dtype=torch.float64),
         num_keys=head["keys"],
         used=head["used"],

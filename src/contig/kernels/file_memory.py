@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import errno
 import math
+import mmap
 import os
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,7 +21,14 @@ from contig.errors import ConfigError, DiskError
 from contig.files import disk_errors
 
 
-def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+class FileTensor(NamedTuple):
+    """A tensor in a file, mapped twice: a change of one mapping is a change of the other."""
+
+    rows: Tensor  # for access at random places, which reads a page at a time
+    in_order: Tensor  # for passes over all rows, of which the system reads the next ones in advance
+
+
+def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> FileTensor:
     """Return a tensor of zeros in a file of the temporary folder (``TMPDIR``).
 
     The space is reserved first: a full disk is an error here, not a crash when a page is written. The file
@@ -27,19 +36,21 @@ def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """
     if not available():
         raise ConfigError("graph_in=disk: this system cannot reserve space for a file; use graph_in=device.")
-    count = math.prod(shape)
-    if not count:
-        return torch.zeros(shape, dtype=dtype)
+    if not (count := math.prod(shape)):
+        return FileTensor(*[torch.zeros(shape, dtype=dtype)] * 2)
     nbytes = count * dtype.itemsize
     folder = Path(tempfile.gettempdir())
     with disk_errors(folder):
         number, name = tempfile.mkstemp(prefix="contig-state-", dir=folder)
         try:
             _reserve(number, nbytes, folder)
-            return torch.from_file(name, shared=True, size=count, dtype=dtype).view(shape)
+            mapped = [mmap.mmap(number, nbytes) for _ in range(2)]
         finally:
             os.close(number)
             Path(name).unlink()
+    # Otherwise reading one row from the disk brings its neighborhood along, in place of rows that are needed.
+    mapped[0].madvise(mmap.MADV_RANDOM)
+    return FileTensor(*(torch.frombuffer(memory, dtype=dtype).view(shape) for memory in mapped))
 
 
 def available() -> bool:

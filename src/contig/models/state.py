@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from contig.errors import ConfigError
-from contig.kernels.file_memory import file_tensor
+from contig.kernels.file_memory import FileTensor, file_tensor
 from contig.kernels.huge_pages import empty_table
 from contig.kernels.pinned_memory import pinned_copy
 from contig.options import check_count
@@ -107,10 +107,11 @@ class NodeState:
     ) -> None:
         check_count("num_nodes", num_nodes)
         _check_blank(blank)
-        self.device, self.on_host, self.on_disk = torch.device(device), on_host, on_disk
+        self.device, self.on_host = torch.device(device), on_host
+        self.on_disk = on_disk and self.device.type == "cpu"
         self.blank = {name: row.to(device) for name, row in blank.items()}
-        self._allocated = {name: self._blank_rows(name, num_nodes) for name in self.blank}
-        self.rows = dict(self._allocated)  # views of the first num_nodes rows
+        self._tables = {name: self._blank_table(name, num_nodes) for name in self.blank}
+        self.rows = {name: table.rows for name, table in self._tables.items()}  # the first num_nodes of them
         self.position = 0
         self._num_nodes = num_nodes
 
@@ -127,11 +128,11 @@ class NodeState:
         """Add blank rows up to ``num_nodes``, in amortized constant time per node."""
         if num_nodes <= self._num_nodes:
             return
-        for name, old in self._allocated.items():
+        for name, (_, old) in self._tables.items():
             if num_nodes > len(old):
-                self._allocated[name] = self._blank_rows(name, max(num_nodes, 2 * len(old)))
-                self._allocated[name][: len(old)] = old
-            self.rows[name] = self._allocated[name][:num_nodes]
+                self._tables[name] = self._blank_table(name, max(num_nodes, 2 * len(old)))
+                self._tables[name].in_order[: len(old)] = old
+            self.rows[name] = self._tables[name].rows[:num_nodes]
         self._num_nodes = num_nodes
 
     @contextmanager
@@ -146,7 +147,8 @@ class NodeState:
     def reset(self) -> None:
         """Make every row blank again, in place: captured CUDA graphs keep their addresses."""
         for name, row in self.blank.items():
-            self.rows[name].copy_(row.expand_as(self.rows[name]))
+            rows = self._all_rows(name)
+            rows.copy_(row.expand_as(rows))
         self.position = 0
 
     def save_rows(self, nodes: Tensor) -> SavedRows:
@@ -164,16 +166,22 @@ class NodeState:
 
     def snapshot(self) -> dict[str, Any]:
         """Return the state as plain values and tensors, to save; the tensors may be the state's own."""
+        return {"rows": {name: self._saved(name) for name in self._tables}, "position": self.position}
+
+    def _saved(self, name: str) -> Tensor:
+        rows = self._all_rows(name)
+        if len(rows) == len(self._tables[name].rows):
+            return rows
         # torch saves a view together with the whole tensor behind it
-        rows = {n: x if len(x) == len(self._allocated[n]) else x.clone() for n, x in self.rows.items()}
-        return {"rows": rows, "position": self.position}
+        return file_tensor(rows.shape, rows.dtype).in_order.copy_(rows) if self.on_disk else rows.clone()
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Load a snapshot, in place; nodes that it does not contain become blank."""
         for name, rows in saved["rows"].items():
             self.grow(len(rows))
-            self.rows[name][: len(rows)].copy_(rows)
-            self.rows[name][len(rows) :] = self.blank[name]
+            own = self._all_rows(name)
+            own[: len(rows)].copy_(rows)
+            own[len(rows) :] = self.blank[name]
         self.position = saved["position"]
 
     def clone(self) -> NodeState:
@@ -186,13 +194,25 @@ class NodeState:
         """Return a blank state in the same kind of memory."""
         return NodeState(self.blank, num_nodes, self.device, on_host=self.on_host, on_disk=self.on_disk)
 
+    def _all_rows(self, name: str) -> Tensor:
+        """Return the rows of all nodes for a pass over them."""
+        return self._tables[name].in_order[: self._num_nodes]
+
+    def _blank_table(self, name: str, count: int) -> FileTensor:
+        if self.on_disk:
+            row = self.blank[name]
+            table = file_tensor((count, *row.shape), row.dtype)
+            table.in_order.copy_(row.expand_as(table.in_order))
+            return table
+        rows = self._blank_rows(name, count)
+        return FileTensor(rows, rows)
+
     def _blank_rows(self, name: str, count: int) -> Tensor:
         row = self.blank[name]
         if self.on_host:
             return pinned_copy(row.cpu().expand(count, *row.shape), self.device)
         if self.device.type == "cpu":
-            allocate = file_tensor if self.on_disk else empty_table
-            rows = allocate((count, *row.shape), row.dtype)
+            rows = empty_table((count, *row.shape), row.dtype)
             return rows.copy_(row.expand_as(rows))
         return row.repeat(count, *([1] * row.ndim))
 
