@@ -297,7 +297,7 @@ def test_compare_by_a_task_and_its_options(here: Path, monkeypatch: pytest.Monke
     run_inline(monkeypatch, lambda work, device: work.run("cpu"))
     command = ["compare", "synthetic:300", "--models", "jodie", "--seeds", 2, "--out", "kept", "--epochs", 1]
     command += ["--device", "cpu", "--set", "dim=6", "--task", "recommend", "--candidates", 4]
-    answer = Answer(*command, "--latex", "table.tex")
+    answer = Answer(*command, "--latex", "table.tex", "--csv", "own.csv")
     assert answer.code == 0, answer.err
     folders = sorted((here / "kept" / "runs").glob("*jodie*/"))
     found = [Run.open(one).evaluate("recommend", candidates=4, show=False).result for one in folders]
@@ -316,6 +316,54 @@ def test_compare_by_a_task_and_its_options(here: Path, monkeypatch: pytest.Monke
     (content,) = json.loads(Answer(*command, "--json").out)
     assert content["evaluation"]["task"] == "recommend, candidates=4"
     assert content["evaluation"]["results"]["jodie"] == [one.as_dict() for one in found]
+    assert (here / "own.csv").read_text() == (here / "kept/compare.csv").read_text()
+    lines = csv_rows(here / "own.csv")
+    jodie, recency = lines["jodie", "as given"], lines["recency", "as given"]
+    assert {line["task"] for line in lines.values()} == {"recommend, candidates=4"}
+    assert [line["recommend_seeds"] for line in (jodie, recency)] == ["2", "1"]
+    for name in ("mrr", "recall_at_5"):
+        each = [getattr(one.all_events, name) for one in found]
+        assert float(jodie[f"recommend_{name}_all_events_mean"]) == pytest.approx(mean(each))
+        assert float(jodie[f"recommend_{name}_all_events_std"]) == pytest.approx(stdev(each))
+    assert int(jodie["recommend_events_transductive"]) == found[0].transductive.events
+    (alone,) = (here / "kept" / "runs").glob("*recency*/")
+    expected = Run.open(alone).evaluate("recommend", candidates=4, show=False).result.transductive.mrr
+    assert float(recency["recommend_mrr_transductive_mean"]) == pytest.approx(expected)
+    assert recency["recommend_mrr_transductive_std"] == ""
+    plain = Answer(*command[:-4], "--csv", "plain.csv")  # without the task
+    assert plain.code == 0, plain.err
+    before = csv_rows(here / "plain.csv")
+    assert len(next(iter(before.values()))) < len(jodie)
+    first = {name: dict(list(line.items())[: len(before[name])]) for name, line in lines.items()}
+    assert first == before  # the columns of the task follow
+
+
+def csv_rows(path: Path) -> dict[tuple[str, str], dict[str, str]]:
+    """The rows of a comparison by model and variant."""
+    with path.open(newline="") as file:
+        return {(line["model"], line["variant"]): line for line in csv.DictReader(file)}
+
+
+def test_the_csv_has_a_row_for_a_model_without_results_of_the_task(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(work: Any, device: str) -> str | None:
+        if isinstance(work, Job):
+            finish(work, 0.75)
+            return None
+        return "no luck"
+
+    run_inline(monkeypatch, run)
+    command = ["compare", "synthetic:300", "synthetic:200", "--models", "tgn", "--seeds", 2]
+    answer = Answer(*command, "--no-heuristics", "--task", "recommend", "--csv", "own.csv")
+    assert answer.code == 2
+    with (here / "own.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["data"], line["task"], line["recommend_seeds"]) for line in lines] == [
+        ("synthetic:300", "recommend", "0"),
+        ("synthetic:200", "recommend", "0"),
+    ]
+    assert {float(line["ap_transductive_mean"]) for line in lines} == {0.75}
 
 
 def test_heuristics_take_no_part_in_a_task_that_needs_embeddings(monkeypatch: pytest.MonkeyPatch) -> None:

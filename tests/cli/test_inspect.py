@@ -47,6 +47,7 @@ def test_the_text_has_the_same_numbers(five_visits: Path) -> None:
         "time 37 s, from 3 to 40 (int64), taken as seconds",
         "ties 2 events (40.0%) share their time, at most 2 at once; 4 distinct times",
         "repeats 20.0% of the events repeat a pair; 4 distinct pairs",
+        "same rows 0 events repeat the source, destination, time and features of an earlier one",
         "features 1 per event",
         "labels 4 of class 0, 1 of class 1",
         "ids text; sources such as a, b, e; destinations such as x, y",
@@ -60,6 +61,27 @@ def test_the_text_has_the_same_numbers(five_visits: Path) -> None:
         "destinations 2 2.5 3 60.0%",
     ):
         assert line in lines, answer.out
+
+
+def test_repeated_rows_are_counted(isolated: Path) -> None:
+    (isolated / "twice.csv").write_text("src,dst,t,f0\na,x,3,1\na,x,3,1\na,x,3,2\nb,x,3,1\na,y,5,1\n")
+    line = "same rows 1 event (20.0%) repeats the source, destination, time and features of an earlier one"
+    assert line in " ".join(Answer("inspect", "twice.csv").out.split())
+    assert Answer("inspect", "twice.csv", "--json").json["repeats"] == {"pairs": 3, "ratio": 0.4, "rows": 1}
+    without = Answer("inspect", "twice.csv", "--features", "none", "--json").json
+    assert without["repeats"]["rows"] == 2
+    text = (isolated / "twice.csv").read_text()
+    (isolated / "twice.csv").write_text(text + "a,x,3,2\n")
+    assert "same rows 2 events (33.3%) repeat the source" in " ".join(
+        Answer("inspect", "twice.csv").out.split()
+    )
+
+
+def test_repeated_rows_of_an_index_are_not_counted(five_visits: Path) -> None:
+    pytest.importorskip("duckdb")
+    assert Answer("index", five_visits, "--out", "indexed").code == 0
+    assert "same rows not counted in an index" in " ".join(Answer("inspect", "indexed").out.split())
+    assert Answer("inspect", "indexed", "--json").json["repeats"] == {"pairs": 4, "ratio": 0.2, "rows": None}
 
 
 def test_dates_are_shown_as_dates_and_unix_times_as_both(isolated: Path) -> None:

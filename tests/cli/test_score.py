@@ -40,6 +40,30 @@ def test_score_writes_a_row_for_each_pair_in_their_order(name: str, run: Path, h
     assert f"wrote {name} (3 scores)" in answer.err
 
 
+def test_python_scores_a_file_as_the_command_does(visits: Path, here: Path) -> None:
+    """With a model whose scores depend on when states are read."""
+    command = ["train", visits, *COLUMNS, "--bipartite", "--out", "run", "--epochs", 1, "--model", "jodie"]
+    assert Answer(*command, "--set", "dim=6", "--set", "batch_size=30").code == 0
+    run, opened = "run", Run.open("run")
+    labels, part = opened.stream.ids.labels, opened.stream[100:140]
+    rows = zip(labels[part.src], labels[part.dst], (part.t + 1).tolist(), strict=True)
+    (here / "pairs.csv").write_text("who,page,when\n" + "".join(f"{s},{d},{t}\n" for s, d, t in rows))
+    scores = []
+    for as_of in (None, "batch", "event"):
+        chosen = [] if as_of is None else ["--as-of", as_of]
+        assert Answer("score", run, "pairs.csv", *COLUMNS, *chosen, "--out", "x.parquet").code == 0
+        written = pq.read_table("x.parquet")
+        found = opened.score("pairs.csv", src="who", dst="page", t="when", as_of=as_of)
+        assert found.table().column_names == written.column_names
+        for name in ("src", "dst", "cold_start"):
+            assert getattr(found, name).tolist() == written[name].to_pylist()
+        assert found.t.tolist() == seconds(written["t"].to_pylist())
+        assert found.score.tolist() == pytest.approx(written["score"].to_pylist(), rel=1e-5, abs=1e-6)
+        scores.append(found.score)
+    assert scores[0] == pytest.approx(scores[1], rel=1e-5)
+    assert np.abs(scores[1] - scores[2]).max() > 1e-3
+
+
 def test_times_are_written_as_dates_where_the_run_was_trained_on_dates(run: Path, here: Path) -> None:
     (here / "pairs.csv").write_text(PAIRS)
     for name in ("x.csv", "x.parquet"):

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from support.event_files import rejection
 
 from contig.data.columns import Column, row_place
+from contig.data.encoding import encoded
+from contig.data.events import EventStream
 from contig.data.feature_columns import FeatureColumn, raw_features
+from contig.data.read_options import ReadOptions
 from contig.data.readers import read_events
+from contig.data.splits import chronological_split
 from contig.errors import DataError
 
 NAN = float("nan")
@@ -131,6 +136,75 @@ def test_a_column_without_any_value_is_read() -> None:
     assert np.isnan(stream.edge_features).all()
     assert stream.edge_columns == (FeatureColumn("note"),)
     assert read_as(pa.nulls(2), "category") == ([None, None], ())
+
+
+EMPTY = """src,dst,t,price,note,kind,when
+1,7,0,,NA,,5
+2,8,1,, null,hot,
+1,8,3,,,,
+2,7,4,,nan,,
+"""
+LOST = "is missing, so that the model sees a constant and learns nothing from it. Fill it in, or leave it out"
+
+
+def missing_notices(stream: EventStream) -> list[str]:
+    return [notice for notice in stream.notices if "so that the model sees a constant" in notice]
+
+
+@pytest.mark.parametrize("features", [["price", "kind", "note"], ["kind", "when"], ["price", "when"], True])
+def test_columns_without_any_value_are_named(
+    features: list[str] | bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text(EMPTY)
+    given = ["price", "note", "kind", "when"] if features is True else features
+    expected = [name for name in given if name in ("price", "note")]
+    tables = (path, pyarrow.csv.read_csv(path))
+    for source, origin in zip(tables, (str(path), "pyarrow Table"), strict=True):
+        caplog.clear()
+        stream = read_events(source, features=features)
+        columns = "column" if len(expected) == 1 else "columns"
+        names = ", ".join(map(repr, expected))
+        warning = f"{origin}: every value of the feature {columns} {names} {LOST} of --features (features=)."
+        assert missing_notices(stream) == ([warning] if expected else [])
+        found = [record.levelname for record in caplog.records if record.getMessage() == warning]
+        assert found == ["WARNING"] * bool(expected)
+        assert missing_notices(read_events(source, features=False)) == []
+        assert missing_notices(read_events(source, features=features, usual=ReadOptions())) == []
+
+
+def test_columns_of_nodes_without_any_value_are_named(tmp_path: Path) -> None:
+    """Also where only a node without events has a value."""
+    (tmp_path / "events.csv").write_text("src,dst,t\n1,7,0\n2,8,1\n")
+    (tmp_path / "nodes.csv").write_text("id,age,city,size\n1,,,5\n2,,,\n7,,,\n9,30,rome,4\n")
+    stream = read_events(tmp_path / "events.csv", node_features=tmp_path / "nodes.csv")
+    (warning,) = missing_notices(stream)
+    assert warning.startswith(
+        f"{tmp_path / 'nodes.csv'}: every value of the feature columns 'age', 'city' is"
+    )
+    assert warning.endswith("Fill it in, or remove it from the file.")
+
+
+def test_a_column_without_any_value_is_a_constant_to_models() -> None:
+    """What the warning says, for the events of the training and for later ones with a value."""
+    table = {"src": [1, 2] * 20, "dst": [3, 4] * 20, "t": list(range(40)), "note": [None] * 40}
+    stream = read_events(pa.table(table), features=["note"])
+    ready, plans = encoded(stream, chronological_split(stream))
+    assert np.ptp(ready.edge_features, axis=0).tolist() == [0, 0]
+    assert plans is not None
+    assert (
+        plans.events.encode_matrix(np.array([[5], [-3], [1e9]], np.float32), "later")[:, 0].tolist()
+        == [0] * 3
+    )
+
+
+def test_an_unused_column_without_any_value_is_not_suggested(tmp_path: Path) -> None:
+    path = tmp_path / "empty.csv"
+    path.write_text("src,dst,t,price,kind\n" + "".join(f"{i % 4},{i % 3},{i},,{i % 2}\n" for i in range(30)))
+    for source in (path, pyarrow.csv.read_csv(path)):
+        (notice,) = read_events(source).notices
+        assert "ignored 2 columns: 'price', 'kind'" in notice
+        assert "--features kind (" in notice
 
 
 def test_what_is_beyond_float32_is_refused() -> None:

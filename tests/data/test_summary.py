@@ -52,7 +52,7 @@ def test_a_stream_computed_by_hand() -> None:
         "bipartite": False,
         "time": {"first": 0, "last": 95, "span": 95, "type": "int64", "unix": None, "dates": False},
         "ties": {"events": 2, "distinct_times": 9, "largest_group": 2},
-        "repeats": {"pairs": 7, "ratio": 0.3},
+        "repeats": {"pairs": 7, "ratio": 0.3, "rows": 0},
         "split": {
             "holdout": "paper",
             "train": part(events=7, first=0, last=60, nodes=3, new_nodes=0, touching=0),
@@ -133,6 +133,7 @@ def test_counts_match_a_loop_over_the_events(stream: EventStream) -> None:
         len(sources & destinations),
     )
     assert (found.repeats.pairs, found.repeats.ratio) == (len(pairs), repeats / len(rows(stream)))
+    assert found.repeats.rows == len(rows(stream)) - len(set(rows(stream)))
     assert found.bipartite == stream.bipartite
     labels = None if stream.label is None else Counter(map(str, stream.label.tolist()))
     assert found.labels == labels

@@ -79,7 +79,7 @@ def test_a_failed_model_and_a_heuristic(tmp_path: Path) -> None:
 
 def test_the_csv_has_every_number_at_full_precision(tmp_path: Path) -> None:
     rows = some_rows(tmp_path)
-    write_csv(rows, tmp_path / "compare.csv")
+    write_csv([row.as_flat_dict() for row in rows], tmp_path / "compare.csv")
     with (tmp_path / "compare.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
     assert [(line["data"], line["model"], line["variant"]) for line in lines] == [
@@ -95,6 +95,13 @@ def test_the_csv_has_every_number_at_full_precision(tmp_path: Path) -> None:
         assert float(line["train_speed"]) == row.cost.train_speed
         assert float(line["peak_memory"]) == row.cost.peak_memory
     assert [line["failures"] for line in lines] == ["", "seed 1: no luck"]
+
+
+def test_lines_may_have_different_columns(tmp_path: Path) -> None:
+    write_csv([{"model": "tgn", "b": 1}, {"model": "gat", "c": 0.1, "b": None}], tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().splitlines() == ["model,b,c", "tgn,1,", "gat,,0.1"]
+    write_csv([], tmp_path / "x.csv")
+    assert (tmp_path / "x.csv").read_text().strip() == ""
 
 
 class Seen(EdgeBank):

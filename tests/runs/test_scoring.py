@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 from support.trained import TINY, text_id_stream, tiny_stream
 
 from contig.data.events import EventStream
+from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, DataError
 from contig.models import NodeState
 from contig.runs.run import Run
@@ -96,6 +98,129 @@ def test_a_single_time_scores_as_recommend_does(any_run: Run) -> None:
         best = any_run.recommend(3, at=at, k=4)
         scores = any_run.score(3, [one.node for one in best], at)
         np.testing.assert_allclose(scores.score, [one.score for one in best], rtol=1e-4, atol=1e-5)
+
+
+# --- pairs of a file or a table ------------------------------------------------------------------------
+
+PAIRS = ([3, 1, 901, 2, 7], [25, 30, 24, 23, 29], [70, 50, 61, 50, 66])
+
+
+def as_csv(columns: dict[str, list[Any]], folder: Path) -> Path:
+    path = folder / "pairs.csv"
+    rows = zip(*columns.values(), strict=True)
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+def as_frame(package: str) -> Any:
+    return lambda columns, folder: pytest.importorskip(package).DataFrame(columns)
+
+
+TABLES: dict[str, Any] = {
+    "path": as_csv,
+    "text": lambda columns, folder: str(as_csv(columns, folder)),
+    "dict": lambda columns, folder: columns,
+    "arrow": lambda columns, folder: pa.table(columns),
+    "pandas": as_frame("pandas"),
+    "polars": as_frame("polars"),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_scores_as_its_rows_do(kind: str, any_run: Run, tmp_path: Path) -> None:
+    """In the order of the rows, which is not that of time, and with an unknown node."""
+    expected = any_run.score(*PAIRS, as_of="batch")
+    others = {"note": list("abcde"), "f0": [0.5, 1, 2, 3, 4]}  # are not used
+    plain = dict(zip(("src", "dst", "t"), PAIRS, strict=True)) | others
+    named = dict(zip(("who", "page", "when"), PAIRS, strict=True)) | others
+    for columns, options in ((plain, {}), (named, {"src": "who", "dst": "page", "t": "when"})):
+        table = TABLES[kind](columns, tmp_path)
+        for found in (any_run.score(table, **options), any_run.score(table, reading=ReadOptions(**options))):
+            np.testing.assert_allclose(found.score, expected.score, rtol=1e-5, atol=1e-6)
+            assert found.cold_start.tolist() == [False, False, True, False, False]
+            assert [found.src.tolist(), found.dst.tolist(), found.t.tolist()] == [*PAIRS]
+
+
+def test_states_of_a_table_are_read_as_of_batches_unless_events_are_chosen(tmp_path: Path) -> None:
+    """Node 1 meets 11 once in a batch of ten events: only a score as of its own time knows it."""
+    src, dst, t = [1 + n % 3 for n in range(40)], [11 + n % 4 for n in range(40)], list(range(40))
+    run = fit(
+        EventStream.from_arrays(src, dst, t), "jodie", out=tmp_path / "run", show=False, epochs=1, dim=8
+    )
+    pairs = {"src": [1, 2], "dst": [11, 12], "t": [25, 26]}
+    nodes = tuple(pairs.values())
+    scores = {how: run.score(*nodes, as_of=how).score for how in ("batch", "event")}
+    assert np.abs(scores["batch"] - scores["event"]).min() > 1e-3
+    np.testing.assert_allclose(run.score(pairs).score, scores["batch"], rtol=1e-6)
+    for how, expected in scores.items():
+        np.testing.assert_allclose(run.score(pairs, as_of=how).score, expected, rtol=1e-6)
+
+
+def test_a_table_is_read_by_the_columns_of_the_run(tmp_path: Path) -> None:
+    rows = [(f"n{n % 5}", f"m{n % 3}", f"{n // 28 + 1}/{n % 28 + 1}/2024") for n in range(60)]
+    log = dict(zip(("sender", "receiver", "day"), map(list, zip(*rows, strict=True)), strict=True))
+    columns = {"src": "receiver", "dst": "sender", "t": "day", "date_format": "%m/%d/%Y"}
+    run = fit(log, "recency", out=tmp_path / "run", show=False, **columns)
+    for opened in (run, Run.open(run.path)):
+        found = opened.score({"day": ["2/20/2024"], "sender": ["n2"], "receiver": ["m1"]})
+        assert (found.src.tolist(), found.dst.tolist()) == (["m1"], ["n2"])
+        assert found.t.tolist() == [1_708_387_200]
+        assert found.score == pytest.approx(opened.score(["m1"], ["n2"], ["2024-02-20"]).score)
+
+
+def test_the_events_of_a_stream_are_scored(run: Run) -> None:
+    labels, part = run.stream.ids.labels, run.stream[200:230]
+    expected = run.score(labels[part.src], labels[part.dst], part.t)
+    np.testing.assert_allclose(run.score(part).score, expected.score, rtol=1e-6)
+
+
+def test_nodes_may_be_named_by_keyword(run: Run) -> None:
+    expected = run.score([1, 2], [23, 24], 60).score
+    np.testing.assert_allclose(run.score(src=[1, 2], dst=[23, 24], t=60).score, expected)
+    np.testing.assert_allclose(run.score([1, 2], [23, 24], t=60).score, expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "named", "message"),
+    [
+        ((), {}, r"score has no src and no dst; .* score\(src, dst, t\), .* table as score\(pairs\)"),
+        ((), {"src": 1}, "score has no dst; pass"),
+        ((), {"dst": [1], "t": 5}, "score has no src; pass"),
+        ((1, None), {}, "score has no dst; pass"),
+        ((1,), {}, r"score\(1\) has one side of the pairs; pass"),
+        (("7",), {}, r"score\('7'\) has one side of the pairs; pass"),
+        (([1, 2],), {"dst": [23, 24]}, r"score\(a list\) has one side of the pairs; pass"),
+        ((np.array([1, 2]),), {}, r"score\(a ndarray\) has one side of the pairs; pass"),
+        ((None,), {}, r"score\(None\) has one side of the pairs; pass"),
+        ((1, 23, 50, 60), {}, "score has 4 arguments by position; pass"),
+        ((1, 23), {"dst": 24}, "score has dst twice, by position and as dst=; pass"),
+        (
+            (1, 23),
+            {"format": "csv"},
+            "format= says how a file or a table of pairs is read; omit it for nodes",
+        ),
+        ((1, 23), {"reading": ReadOptions()}, "reading= says how a file or a table of pairs is read"),
+        ((1, 23), {"at": 50}, "Unknown argument 'at' of score"),
+        (({"src": [1]},), {"as_off": "event"}, "Unknown reading option 'as_off'"),
+        (({"src": [1]},), {"as_of": "now"}, "Unknown value for as_of 'now'"),
+        (({"src": [1]},), {"reading": "csv"}, "reading='csv': expected contig.ReadOptions"),
+    ],
+)
+def test_half_given_pairs_are_refused(given: Any, named: dict[str, Any], message: str, run: Run) -> None:
+    with pytest.raises(ConfigError, match=message):
+        run.score(*given, **named)
+
+
+def test_rows_that_cannot_be_scored_are_named(run: Run, tmp_path: Path) -> None:
+    path = as_csv({"src": [1, 2], "dst": [23, 24], "t": [50, -9]}, tmp_path)
+    with pytest.raises(DataError, match=r"pairs\.csv, line 3: t=-9 is before the first event"):
+        run.score(path)
+    with pytest.raises(DataError, match=r"nothing\.csv: no such file"):
+        run.score("nothing.csv")
+    with pytest.raises(DataError, match="events need three columns"):
+        run.score({"src": [1], "dst": [23]})
+    with pytest.raises(DataError, match="Cannot read events from an object of type object"):
+        run.score(object())
 
 
 def test_surprise_is_the_information_of_the_probability(run: Run) -> None:

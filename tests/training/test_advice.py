@@ -16,7 +16,7 @@ from contig.data.events import EventStream
 from contig.runs.config import RunConfig
 from contig.training import fit as fitting
 from contig.training import loop
-from contig.training.advice import after_training, baseline_ap, before_training
+from contig.training.advice import after_training, baseline_ap, before_training, on_repeated_rows
 from contig.training.fit import fit
 from contig.training.preparation import prepare
 from contig.training.session import Session
@@ -84,6 +84,45 @@ def test_nodes_without_intervals_are_reported() -> None:
     said = [line for line in before_training(new_session(once, batch_size=5)) if "different times" in line]
     assert len(said) == 1
     assert not any("different times" in line for line in before_training(new_session(long_stream(200))))
+
+
+def repeating(times: int, events: int = 300) -> EventStream:
+    """A stream of which some events, apart from each other, are there twice."""
+    stream = long_stream(events - times)
+    rows = np.sort(np.concatenate([np.arange(len(stream)), 3 * np.arange(times)]))
+    labels = stream.ids.labels
+    return EventStream.from_arrays(
+        labels[stream.src[rows]], labels[stream.dst[rows]], stream.t[rows], origin="export.csv"
+    )
+
+
+@pytest.mark.parametrize(
+    ("times", "counts"), [(0, None), (3, None), (4, "4 of 300 events (1.3%) repeat the source, destination")]
+)
+def test_more_than_a_hundredth_of_repeated_rows(times: int, counts: str | None) -> None:
+    hints = list(on_repeated_rows(repeating(times)))
+    assert [hint.startswith(f"export.csv: {counts}") for hint in hints] == [True] * (counts is not None)
+    assert all("drop_duplicates([...])" in hint and "unique([...], maintain" in hint for hint in hints)
+    assert list(on_repeated_rows(replace(repeating(times), benchmark=True))) == []
+
+
+def test_a_single_repeated_row_of_a_short_stream() -> None:
+    (hint,) = on_repeated_rows(EventStream.from_arrays([1, 1, 2], [7, 7, 7], [5, 5, 6]))
+    assert hint.startswith("arrays: 1 of 3 events (33.3%) repeats the source")
+
+
+def test_repeated_rows_are_reported_once_and_change_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "contig")
+    run = fit(repeating(9), "popularity", out=tmp_path / "run")
+    told = [record.getMessage() for record in caplog.records if "of an earlier one" in record.getMessage()]
+    assert len(told) == 1
+    assert [notice for notice in run.notices if "of an earlier one" in notice] == told
+    assert run.stream.equals(repeating(9))
+    caplog.clear()
+    run.refit(out=tmp_path / "again")
+    assert "of an earlier one" not in caplog.text
 
 
 def test_the_baseline_has_the_ap_of_its_own_run(stream: EventStream, tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ Settings = Annotated[
 TaskName = Annotated[str, typer.Option("--task", metavar="TASK", help="What to measure.")]
 Csv = Annotated[
     Path | None,
-    typer.Option("--csv", metavar="FILE", help="Also write the figures of link prediction to this CSV file."),
+    typer.Option(
+        "--csv", metavar="FILE", help="Also write all figures, those of --task too, to this CSV file."
+    ),
 ]
 Plot = Annotated[
     Path | None, typer.Option("--plot", metavar="PATH.png", help="Also draw it here (png, svg or pdf).")
@@ -231,7 +233,7 @@ class Exports(NamedTuple):
 
         if self.csv is not None:
             with outputs.writing(self.csv):
-                write_csv([row for one in compared.comparisons for row in one.rows], self.csv)
+                write_csv([line for one in compared.comparisons for line in one.csv_lines()], self.csv)
         if self.latex is not None:
             latex.write(self.latex, compared.latex_tables())
         if self.plot is not None:

@@ -76,6 +76,7 @@ def _facts(summary: Summary, *, dates: bool) -> Table:
         "ties": _ties(summary),
         "repeats": f"{_share(summary.repeats.ratio)} of the events repeat a pair; "
         f"{counted(summary.repeats.pairs, 'distinct pair')}",
+        "same rows": _same_rows(summary),
         "features": _features(summary),
         "labels": _labels(summary),
         "ids": _ids(summary),
@@ -117,6 +118,17 @@ def _ties(summary: Summary) -> str:
     most = f", at most {ties.largest_group:,} at once" if ties.events else ""
     distinct = counted(ties.distinct_times, "distinct time")
     return f"{ties.events:,} events ({share}) share their time{most}; {distinct}"
+
+
+def _same_rows(summary: Summary) -> str:
+    rows = summary.repeats.rows
+    if rows is None:
+        return "not counted in an index"
+    share = f" ({_share(rows / summary.events)})" if rows else ""
+    verb = "repeats" if rows == 1 else "repeat"
+    return (
+        f"{counted(rows, 'event')}{share} {verb} the source, destination, time and features of an earlier one"
+    )
 
 
 def _features(summary: Summary) -> str:

@@ -70,13 +70,9 @@ def score(
     a score only. Every pair is scored from the events strictly before its time.
     """
     outputs.check_file("--out", out, *outputs.TABLES, inputs=[pairs])
-    from contig.data.readers import read_pairs
-
-    opened = open_run(run, device)
-    with console.status(f"reading {pairs}"):
-        table = read_pairs(pairs, reading, usual=opened.read_as)
-    with console.status("scoring"):
-        scores = opened.score_columns(table.columns, table.place, _parse_as_of(as_of))
+    when, opened = _parse_as_of(as_of), open_run(run, device)
+    with console.status(f"scoring {pairs}"):
+        scores = opened.score(Path(pairs), reading=reading, as_of=when)
     if cold := int(scores.cold_start.sum()):
         has = f"{counted(cold, 'pair')} of {len(scores):,} {'has' if cold == 1 else 'have'}"
         later = scores.t.min() > opened.stream.t[-1]  # evaluate refuses events that the run knows

@@ -56,6 +56,21 @@ def raw_features(columns: Sequence[Column], kinds: Mapping[str, Kind] | None = N
     return RawFeatures(values, tuple(column for _, column in found))
 
 
+def without_values(raw: RawFeatures) -> list[str]:
+    """Return the names of the columns in which every value is missing."""
+    return [c.name for c, values in zip(raw.columns, raw.values.T, strict=True) if np.isnan(values).all()]
+
+
+def no_values(origin: object, names: Sequence[str], cure: str) -> str:
+    """Return the warning of columns in which every value is missing; ``cure`` ends it, as for one column."""
+    shown = ", ".join(map(repr, names[:10])) + (", ..." if len(names) > 10 else "")
+    kind = "feature column" if len(names) == 1 else "feature columns"
+    return (
+        f"{origin}: every value of the {kind} {shown} is missing, so that the model sees a constant and "
+        f"learns nothing from it. Fill it in, or {cure}."
+    )
+
+
 def as_kinds(raw: RawFeatures, kinds: Mapping[str, Kind], origin: str) -> RawFeatures:
     """Return features whose columns are of these kinds: numbers as text, or text parsed as numbers."""
     if all(kinds.get(column.name, column.kind) == column.kind for column in raw.columns):

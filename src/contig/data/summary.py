@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from contig.data.clock import Number, TimeSpan
 from contig.data.events import EventStream
+from contig.data.repeated_rows import repeated_rows
 from contig.data.splits import Holdout, chronological_split, intervals
 from contig.errors import DataError
 
@@ -48,11 +49,13 @@ class Part:
 class Repeats:
     """The number of distinct ordered pairs of source and destination.
 
-    ``ratio`` is the share of events whose pair occurred earlier in the stream.
+    ``ratio`` is the share of events whose pair occurred earlier in the stream. ``rows`` counts the events
+    with the same source, destination, time and features as an earlier one; it is None for an index on disk.
     """
 
     pairs: int
     ratio: float
+    rows: int | None
 
 
 @dataclass(frozen=True)
@@ -184,7 +187,7 @@ def _ties(stream: EventStream) -> Ties:
 
 def _repeats(stream: EventStream) -> Repeats:
     pairs = len(np.unique(stream.src * stream.num_nodes + stream.dst))
-    return Repeats(pairs, (len(stream) - pairs) / len(stream))
+    return Repeats(pairs, (len(stream) - pairs) / len(stream), repeated_rows(stream))
 
 
 def _parts(stream: EventStream) -> Parts:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from math import isnan, nan
 from statistics import mean, stdev
 from typing import Any
 
-from contig.tasks.results import TaskResult
+from contig.experiments.rows import Spread
+from contig.tasks.results import Protocol, TaskResult
 from contig.tasks.tables import ResultTable
 from contig.tasks.task import Task
 
@@ -46,6 +47,36 @@ def combined(values: Sequence[Any], statistic: Statistic) -> Any:
     if isinstance(first, float):
         return nan if any(map(isnan, values)) else statistic(values)
     return first
+
+
+def flat_spreads(results: Sequence[Any], *path: str) -> Iterator[tuple[str, float | int | None]]:
+    """Yield the numbers of a result over seeds by the name of their column in a CSV file.
+
+    A name is that of the field, followed by where it is: ``mrr_transductive_mean``. A number with a fraction
+    has a mean and a standard deviation, None where undefined; a count is that of the first seed. Protocols
+    and lists have no columns.
+    """
+    first = results[0]
+    if isinstance(first, Protocol):
+        return
+    if is_dataclass(first):
+        inner = {one.name: [getattr(result, one.name) for result in results] for one in fields(first)}
+    elif isinstance(first, Mapping):
+        inner = {str(key): [result[key] for result in results] for key in first}
+    else:
+        yield from _flat_number(results, "_".join([*path[-1:], *path[:-1]]))
+        return
+    for name, values in inner.items():
+        if not any(value is None for value in values):
+            yield from flat_spreads(values, *path, name)
+
+
+def _flat_number(values: Sequence[Any], name: str) -> Iterator[tuple[str, float | int | None]]:
+    if isinstance(values[0], float):
+        for statistic, value in Spread.of(values).as_dict().items():
+            yield f"{name}_{statistic}", value
+    elif isinstance(values[0], int):
+        yield name, values[0]
 
 
 def _deviation(values: Sequence[float]) -> float:

@@ -13,7 +13,7 @@ from contig.data.clock import duration
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import DEFAULT_DESCRIPTION
-from contig.experiments.averages import mean_table
+from contig.experiments.averages import flat_spreads, mean_table
 from contig.experiments.evaluations import EvaluationSpec
 from contig.experiments.jobs import Failure, Job, plan
 from contig.experiments.lineups import WINDOW, lineup
@@ -73,6 +73,14 @@ class TaskComparison(NamedTuple):
     def table(self) -> ResultTable | None:
         """Return the means over seeds as a table; None if nothing was evaluated."""
         return mean_table(type(self.spec.of_task()), self.results) if self.results else None
+
+    def as_flat_dict(self, label: str) -> dict[str, Any]:
+        """Return the columns of a model in a CSV file; their names begin with that of the task."""
+        seeds, task = self.results.get(label, ()), self.spec.of_task().name
+        numbers = flat_spreads(seeds) if seeds else ()
+        return {"task": str(self.spec), f"{task}_seeds": len(seeds)} | {
+            f"{task}_{name}": value for name, value in numbers
+        }
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
@@ -164,6 +172,12 @@ class Comparison:
         ]
         return markup.table(self.title, headings, rows, self.notes())
 
+    def csv_lines(self) -> list[dict[str, Any]]:
+        """Return the columns of each row of a CSV file; those of the task follow those of link prediction."""
+        if self.evaluations is None:
+            return [row.as_flat_dict() for row in self.rows]
+        return [row.as_flat_dict() | self.evaluations.as_flat_dict(row.label) for row in self.rows]
+
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
         size = {"data": self.data, "events": len(self.stream), "nodes": self.stream.num_nodes}
@@ -202,7 +216,7 @@ def save(comparisons: Sequence[Comparison], out: Path, text: str) -> Figure | No
     from contig import plots
 
     write_text(out / "compare.txt", text)
-    write_csv([row for one in comparisons for row in one.rows], out / "compare.csv")
+    write_csv([line for one in comparisons for line in one.csv_lines()], out / "compare.csv")
     write_json(out / "compare.json", [one.as_dict() for one in comparisons])
     figure, path = draw(comparisons), out / "compare.png"
     if figure is None:

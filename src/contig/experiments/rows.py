@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from math import isnan, nan
@@ -207,11 +207,11 @@ def collect(jobs: Sequence[Job], failures: Sequence[Failure[Any]] = ()) -> list[
     return rows
 
 
-def write_csv(rows: Sequence[Row], path: Path) -> None:
-    """Write rows as CSV with full precision; missing numbers are empty."""
-    lines = [row.as_flat_dict() for row in rows]
+def write_csv(lines: Sequence[Mapping[str, Any]], path: Path) -> None:
+    """Write lines as CSV with full precision; missing numbers, and columns that a line lacks, are empty."""
+    columns = dict.fromkeys(name for line in lines for name in line)
     with replacing(path) as part, part.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(lines[0]) if lines else [])
+        writer = csv.DictWriter(file, list(columns))
         writer.writeheader()
         writer.writerows(lines)
 

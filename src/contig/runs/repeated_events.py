@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from contig.data.clock import TimeSpan
 from contig.data.columns import Array, first_true
+from contig.data.repeated_rows import numbered_rows
 from contig.errors import ConfigError, DataError, unknown
 from contig.runs.arrivals import Arrivals, NewEvents
 from contig.wording import counted
@@ -63,7 +64,7 @@ class _Common(NamedTuple):
 def _common(columns: Sequence[tuple[Array, Array]], positions: Ints, rows: Ints) -> _Common:
     """Return which of the known events at ``positions`` and of the new ``rows`` are equal in all columns."""
     joined = [np.concatenate([old[positions], new[rows]]) for old, new in columns]
-    known, given = np.split(_numbered(joined), [len(positions)])
+    known, given = np.split(numbered_rows(joined), [len(positions)])
     repeated, repeating = np.isin(known, given), np.isin(given, known)
     return _Common(positions[repeated], rows[repeating], known[repeated], given[repeating])
 
@@ -82,26 +83,6 @@ def _events_at(arrivals: Arrivals, times: Array) -> Ints:
         return positions
     positions = positions[~np.isin(positions, late)]
     return np.sort(np.concatenate([positions, late[np.isin(arrivals.times[late], distinct)]]))
-
-
-def _numbered(columns: Sequence[Array]) -> Ints:
-    """Return a number for each row of some columns, the same for equal rows."""
-    flat = [column if column.ndim == 1 else _numbered_vectors(column) for column in columns]
-    order = np.lexsort(flat)
-    changed = np.zeros(len(order), dtype=np.int64)
-    for column in flat:
-        changed[1:] |= column[order][1:] != column[order][:-1]
-    numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(changed)
-    return numbers
-
-
-def _numbered_vectors(vectors: Array) -> Ints:
-    """Return a number for each vector, the same for equal bytes."""
-    size = vectors.shape[1] * vectors.itemsize
-    as_bytes = np.ascontiguousarray(vectors).view(np.dtype((np.void, size))).ravel()
-    numbers: Ints = np.unique(as_bytes, return_inverse=True)[1]
-    return numbers
 
 
 def _paired(known: Ints, given: Ints) -> tuple[Ints, Ints]:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self, get_args, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, get_args, overload
 
 import numpy as np
 import torch
@@ -19,6 +19,8 @@ from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
 from contig.data.growing import GrowingIds, reject_other_side
 from contig.data.ids import Side
+from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
+from contig.data.readers import read_pairs
 from contig.data.validation import EventColumns, check_lengths, validate_ids
 from contig.errors import ConfigError, DataError, unknown
 from contig.history import History
@@ -38,7 +40,17 @@ from contig.runs.answers import (
 )
 from contig.runs.arrivals import Arrivals
 from contig.runs.observed import GrowingStream
-from contig.runs.queries import ascending_times, check_k, pair_times, paired, query_time, score_times
+from contig.runs.queries import (
+    ascending_times,
+    check_as_of,
+    check_k,
+    check_pair_source,
+    named_nodes,
+    pair_times,
+    paired,
+    query_time,
+    score_times,
+)
 from contig.runs.recommending import Recommender, best, known_candidates
 from contig.runs.repeated_events import Policy
 from contig.runs.scoring import Group, Pairs, grouped, score_pairs
@@ -305,31 +317,71 @@ class TrainedModel:
         found = [SimilarNode(*one) for one in zip(names, values.tolist(), strict=True)]
         return SimilarNodes(found, node=node, at=time.item(), last_event=self._last_event(len(past)))
 
+    @overload
+    def score(
+        self,
+        pairs: Any,
+        /,
+        *,
+        as_of: AsOf | None = ...,
+        reading: ReadOptions | None = ...,
+        **options: Unpack[ReadKeywords],
+    ) -> Scores: ...
+    @overload
     def score(
         self,
         src: int | str | Sequence[int | str] | NDArray[Any],
         dst: int | str | Sequence[int | str] | NDArray[Any],
-        t: TimeLike | Sequence[TimeLike] | NDArray[Any] | None = None,
+        /,
+        t: TimeLike | Sequence[TimeLike] | NDArray[Any] | None = ...,
         *,
-        as_of: AsOf | None = None,
-    ) -> Scores:
-        """Score pairs of sources and destinations, all at one time or each at its own.
+        as_of: AsOf | None = ...,
+    ) -> Scores: ...
+    @overload
+    def score(
+        self,
+        *,
+        src: int | str | Sequence[int | str] | NDArray[Any],
+        dst: int | str | Sequence[int | str] | NDArray[Any],
+        t: TimeLike | Sequence[TimeLike] | NDArray[Any] | None = ...,
+        as_of: AsOf | None = ...,
+    ) -> Scores: ...
 
-        The default time is just after the last event. A single id is paired with all of the other side.
+    def score(
+        self, *given: Any, as_of: AsOf | None = None, reading: ReadOptions | None = None, **named: Any
+    ) -> Scores:
+        """Score pairs of sources and destinations: nodes, or the rows of a file or a table.
+
+        - ``score(src, dst, t)``: nodes, all pairs at one time or each at its own. The default time is just
+          after the last event. A single id is paired with all of the other side.
+        - ``score(pairs)``: the rows of anything that ``read_events`` takes (a file, a frame, a dict of
+          columns) or of an ``EventStream``, each at its own time, in their order. ``reading`` and keywords
+          say how it is read, as for ``observe``: ``score("log.csv", src="who", t="when")``. Columns that are
+          not named are those that the run was trained with, or are recognized by their names.
+
         Every pair is scored from the events strictly before its time. ``as_of`` is when states are read:
 
         - ``event``: at the pair's own time, as ``embed`` and ``recommend`` do, in one pass per distinct time;
         - ``batch``: as evaluation does, at the start of the pair's batch (after the last event: just after
           it), while neighbors and counts are those of the pair's own time. 100,000 times take seconds.
 
-        The default is ``event`` for a single time and ``batch`` for a time per pair.
+        The default is ``event`` for a single time and ``batch`` for a time per pair, as in a file.
 
         A node without events before a pair's time is scored by what the model knows of any new node, and the
         pair is marked as ``cold_start``. Nodes that no event has named are such nodes; with some of
         them a call takes longer, since the state is copied.
         """
+        if len(given) == 1:
+            check_pair_source(given[0], self.stream.ids)
+            return self._score_table(given[0], reading_options(reading).updated(**named), as_of or "batch")
+        src, dst, t = named_nodes(given, named, reading)
         with self.online.reading():
             return self._score(src, dst, t, as_of)
+
+    def _score_table(self, source: Any, reading: ReadOptions, as_of: AsOf) -> Scores:
+        check_as_of(as_of)  # before a large file is read
+        pairs = read_pairs(source, reading, usual=self.stream.read_as)
+        return self.score_columns(pairs.columns, pairs.place, as_of)
 
     def _score(self, src: Any, dst: Any, t: Any, as_of: AsOf | None) -> Scores:
         one_time = t is None or isinstance(t, str) or not isinstance(t, Iterable)
@@ -350,8 +402,7 @@ class TrainedModel:
         self, pairs: EventColumns, place: Callable[[int], str], as_of: AsOf = "batch"
     ) -> Scores:
         """Score the pairs of a table (see ``score``); ``place`` names a row in error messages."""
-        if as_of not in get_args(AsOf):
-            raise ConfigError(unknown("value for as_of", as_of, get_args(AsOf)))
+        check_as_of(as_of)
         with self.online.reading():
             return self._score_columns(pairs, place, as_of)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from contig.runs.options import MONITORS
 from contig.runs.run import Run
 from contig.streaming.sharded import StateLayout, checked_layout
 from contig.training import loop
-from contig.training.advice import before_training
+from contig.training.advice import before_training, on_repeated_rows
 from contig.training.callbacks import Callback, Callbacks
 from contig.training.interruption import Interrupted
 from contig.training.loop import train, training_is_over
@@ -94,7 +95,8 @@ def fit(
         if not overwrite:
             folder.must_be_free()
         stream = _read(data, reading)
-        return start(folder, stream, config, chosen, show=show, watchers=watchers, layout=layout)
+        hints = on_repeated_rows(stream)
+        return start(folder, stream, config, chosen, show=show, watchers=watchers, layout=layout, hints=hints)
 
 
 def _layout(state: str, here: Ranks) -> StateLayout:
@@ -144,11 +146,12 @@ def start(
     features: FeaturePlans | None = None,
     weights: Mapping[str, Tensor] | None = None,
     layout: StateLayout = "replicated",
+    hints: Iterable[str] = (),
 ) -> Run:
     """Train a new run in a folder, which is locked and free or may be overwritten.
 
     ``features`` say how the features of the stream were encoded, if they were already. Training starts from
-    ``weights``, by default from random ones.
+    ``weights``, by default from random ones. ``hints`` follow those about the training.
     """
     config = config.for_stream(stream)
     display = Display(show if ranks().first else False)
@@ -162,7 +165,7 @@ def start(
             folder.remove_run()
         with _removed_on_failure(folder):
             folder.create(session.data.stream, config, features or session.data.features)
-            for line in before_training(session):
+            for line in chain(before_training(session), hints):
                 display.notice(line)
             run = train(session, folder, display, memory, watchers or Callbacks([]))
         run.notices = (*stream.notices, *run.notices)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from contig.data.columns import Column, frozen
 from contig.data.events import EventStream
-from contig.data.feature_columns import raw_features
+from contig.data.feature_columns import RawFeatures, no_values, raw_features, without_values
 from contig.data.ids import distinct_ids
 from contig.data.read_options import ReadOptions
 from contig.data.readers import parquet
@@ -50,7 +50,12 @@ def with_node_file(stream: EventStream, path: Path) -> EventStream:
     features = raw_features([columns[i] for i in wanted])
     matrix = np.full((stream.num_nodes, len(wanted)), np.nan, dtype=np.float32)
     matrix[rows[rows >= 0]] = features.values[rows >= 0]
-    return replace(stream, node_features=frozen(matrix), node_columns=features.columns)
+    named = RawFeatures(matrix, features.columns)
+    notices = stream.notices
+    if names := without_values(named):
+        notices = (*notices, no_values(path, names, "remove it from the file"))
+        log.warning(notices[-1])
+    return replace(stream, node_features=frozen(matrix), node_columns=named.columns, notices=notices)
 
 
 def _open(path: Path) -> OpenedTable:

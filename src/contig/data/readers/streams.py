@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from contig.data.columns import ARROW_ERRORS, Column, row_place
 from contig.data.encoding import to_encode
 from contig.data.events import EventStream
-from contig.data.feature_columns import Kind
+from contig.data.feature_columns import Kind, RawFeatures, no_values, without_values
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
 from contig.data.readers.names import listed
@@ -175,8 +175,22 @@ def _build(opened: OpenedTable, reading: ReadOptions, usual: ReadOptions | None)
         columns = opened.columns(roles, opened.load(roles), reading.date_format)
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite
     stream = EventStream.from_columns(columns, bipartite=bipartite, origin=opened.origin)
-    stream = replace(stream, read_as=reading.named)
-    return _with_notice(stream, opened, roles, reading, for_run=usual is not None)
+    stream = _with_notice(
+        replace(stream, read_as=reading.named), opened, roles, reading, for_run=usual is not None
+    )
+    return stream if usual is not None else _with_empty_features_noted(stream)
+
+
+def _with_empty_features_noted(stream: EventStream) -> EventStream:
+    """Warn of feature columns without any value; in later events for a run they are usual."""
+    if stream.edge_features is None or not stream.edge_columns:
+        return stream
+    names = without_values(RawFeatures(stream.edge_features, stream.edge_columns))
+    if not names:
+        return stream
+    warning = no_values(stream.origin, names, "leave it out of --features (features=)")
+    log.warning(warning)
+    return replace(stream, notices=(*stream.notices, warning))
 
 
 def require_features(stream: EventStream) -> EventStream:
@@ -273,14 +287,14 @@ def _how_to_use(opened: OpenedTable, ignored: Sequence[int], roles: Roles, rows:
     """Say how to use columns as features, in addition to those that are.
 
     A column of lists is used alone: instead of other columns, or other columns instead of it. A column that
-    numbers or names the rows says nothing about later ones.
+    numbers or names the rows says nothing about later ones, and one without values says nothing at all.
     """
     features = roles.features
     usable = [i for i in ignored if i not in opened.other_columns]
     single = [i for i in usable if i not in opened.list_columns]
     if FEW_ROWS <= rows <= MOST_CELLS // max(1, len(single)):
-        naming = _row_names(opened, roles, single)
-        usable, single = ([i for i in found if i not in naming] for found in (usable, single))
+        useless = _unusable(opened, roles, single)
+        usable, single = ([i for i in found if i not in useless] for found in (usable, single))
     if not usable or (features and not single):
         return ""
     chosen = single or usable[:1]
@@ -299,15 +313,19 @@ def _how_to_use(opened: OpenedTable, ignored: Sequence[int], roles: Roles, rows:
     return f" To use {them}: --features {quote(','.join(listed))} (features={listed!r})."
 
 
-def _row_names(opened: OpenedTable, roles: Roles, columns: Sequence[int]) -> set[int]:
-    """Return the columns that are different in every row, such as order numbers; measurements may be."""
+def _unusable(opened: OpenedTable, roles: Roles, columns: Sequence[int]) -> set[int]:
+    """Return the columns that have no value, or another in every row, as order numbers; measurements may."""
     wanted = replace(roles, label=None, features=tuple(columns), raw=True)
     try:
         table = opened.load(wanted)
     except (ContigError, *READ_ERRORS):  # a column that is not used may hold anything
         return set()
     values = {i: table.column(wanted.positions.index(i)) for i in columns}
-    return {i for i, column in values.items() if _differs(column) and not _has_fractions(column)}
+    return {
+        i
+        for i, column in values.items()
+        if column.null_count == len(column) or (_differs(column) and not _has_fractions(column))
+    }
 
 
 def _differs(column: pa.ChunkedArray) -> bool:
