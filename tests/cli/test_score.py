@@ -49,11 +49,11 @@ def test_python_scores_a_file_as_the_command_does(visits: Path, here: Path) -> N
     rows = zip(labels[part.src], labels[part.dst], (part.t + 1).tolist(), strict=True)
     (here / "pairs.csv").write_text("who,page,when\n" + "".join(f"{s},{d},{t}\n" for s, d, t in rows))
     scores = []
-    for as_of in (None, "batch", "event"):
-        chosen = [] if as_of is None else ["--as-of", as_of]
+    for as_of in ("", "batch", "event"):
+        chosen, named = (["--as-of", as_of], {"as_of": as_of}) if as_of else ([], {})
         assert Answer("score", run, "pairs.csv", *COLUMNS, *chosen, "--out", "x.parquet").code == 0
         written = pq.read_table("x.parquet")
-        found = opened.score("pairs.csv", src="who", dst="page", t="when", as_of=as_of)
+        found = opened.score_pairs("pairs.csv", src="who", dst="page", t="when", **named)
         assert found.table().column_names == written.column_names
         for name in ("src", "dst", "cold_start"):
             assert getattr(found, name).tolist() == written[name].to_pylist()

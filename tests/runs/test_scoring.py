@@ -135,7 +135,10 @@ def test_a_table_scores_as_its_rows_do(kind: str, any_run: Run, tmp_path: Path) 
     named = dict(zip(("who", "page", "when"), PAIRS, strict=True)) | others
     for columns, options in ((plain, {}), (named, {"src": "who", "dst": "page", "t": "when"})):
         table = TABLES[kind](columns, tmp_path)
-        for found in (any_run.score(table, **options), any_run.score(table, reading=ReadOptions(**options))):
+        for found in (
+            any_run.score_pairs(table, **options),
+            any_run.score_pairs(table, ReadOptions(**options)),
+        ):
             np.testing.assert_allclose(found.score, expected.score, rtol=1e-5, atol=1e-6)
             assert found.cold_start.tolist() == [False, False, True, False, False]
             assert [found.src.tolist(), found.dst.tolist(), found.t.tolist()] == [*PAIRS]
@@ -151,9 +154,9 @@ def test_states_of_a_table_are_read_as_of_batches_unless_events_are_chosen(tmp_p
     nodes = tuple(pairs.values())
     scores = {how: run.score(*nodes, as_of=how).score for how in ("batch", "event")}
     assert np.abs(scores["batch"] - scores["event"]).min() > 1e-3
-    np.testing.assert_allclose(run.score(pairs).score, scores["batch"], rtol=1e-6)
+    np.testing.assert_allclose(run.score_pairs(pairs).score, scores["batch"], rtol=1e-6)
     for how, expected in scores.items():
-        np.testing.assert_allclose(run.score(pairs, as_of=how).score, expected, rtol=1e-6)
+        np.testing.assert_allclose(run.score_pairs(pairs, as_of=how).score, expected, rtol=1e-6)
 
 
 def test_a_table_is_read_by_the_columns_of_the_run(tmp_path: Path) -> None:
@@ -162,7 +165,7 @@ def test_a_table_is_read_by_the_columns_of_the_run(tmp_path: Path) -> None:
     columns = {"src": "receiver", "dst": "sender", "t": "day", "date_format": "%m/%d/%Y"}
     run = fit(log, "recency", out=tmp_path / "run", show=False, **columns)
     for opened in (run, Run.open(run.path)):
-        found = opened.score({"day": ["2/20/2024"], "sender": ["n2"], "receiver": ["m1"]})
+        found = opened.score_pairs({"day": ["2/20/2024"], "sender": ["n2"], "receiver": ["m1"]})
         assert (found.src.tolist(), found.dst.tolist()) == (["m1"], ["n2"])
         assert found.t.tolist() == [1_708_387_200]
         assert found.score == pytest.approx(opened.score(["m1"], ["n2"], ["2024-02-20"]).score)
@@ -171,56 +174,34 @@ def test_a_table_is_read_by_the_columns_of_the_run(tmp_path: Path) -> None:
 def test_the_events_of_a_stream_are_scored(run: Run) -> None:
     labels, part = run.stream.ids.labels, run.stream[200:230]
     expected = run.score(labels[part.src], labels[part.dst], part.t)
-    np.testing.assert_allclose(run.score(part).score, expected.score, rtol=1e-6)
+    np.testing.assert_allclose(run.score_pairs(part).score, expected.score, rtol=1e-6)
 
 
-def test_nodes_may_be_named_by_keyword(run: Run) -> None:
-    expected = run.score([1, 2], [23, 24], 60).score
-    np.testing.assert_allclose(run.score(src=[1, 2], dst=[23, 24], t=60).score, expected)
-    np.testing.assert_allclose(run.score([1, 2], [23, 24], t=60).score, expected)
+@pytest.mark.parametrize("source", ["pairs.csv", 7, [1, 2]])
+def test_a_source_alone_is_refused_with_both_forms(source: Any, run: Run) -> None:
+    with pytest.raises(ConfigError, match=r"no dst: pass score\(src, dst, t\), or a file .* to score_pairs"):
+        run.score(source)
 
 
-@pytest.mark.parametrize(
-    ("given", "named", "message"),
-    [
-        ((), {}, r"score has no src and no dst; .* score\(src, dst, t\), .* table as score\(pairs\)"),
-        ((), {"src": 1}, "score has no dst; pass"),
-        ((), {"dst": [1], "t": 5}, "score has no src; pass"),
-        ((1, None), {}, "score has no dst; pass"),
-        ((1,), {}, r"score\(1\) has one side of the pairs; pass"),
-        (("7",), {}, r"score\('7'\) has one side of the pairs; pass"),
-        (([1, 2],), {"dst": [23, 24]}, r"score\(a list\) has one side of the pairs; pass"),
-        ((np.array([1, 2]),), {}, r"score\(a ndarray\) has one side of the pairs; pass"),
-        ((None,), {}, r"score\(None\) has one side of the pairs; pass"),
-        ((1, 23, 50, 60), {}, "score has 4 arguments by position; pass"),
-        ((1, 23), {"dst": 24}, "score has dst twice, by position and as dst=; pass"),
-        (
-            (1, 23),
-            {"format": "csv"},
-            "format= says how a file or a table of pairs is read; omit it for nodes",
-        ),
-        ((1, 23), {"reading": ReadOptions()}, "reading= says how a file or a table of pairs is read"),
-        ((1, 23), {"at": 50}, "Unknown argument 'at' of score"),
-        (({"src": [1]},), {"as_off": "event"}, "Unknown reading option 'as_off'"),
-        (({"src": [1]},), {"as_of": "now"}, "Unknown value for as_of 'now'"),
-        (({"src": [1]},), {"reading": "csv"}, "reading='csv': expected contig.ReadOptions"),
-    ],
-)
-def test_half_given_pairs_are_refused(given: Any, named: dict[str, Any], message: str, run: Run) -> None:
-    with pytest.raises(ConfigError, match=message):
-        run.score(*given, **named)
+def test_options_that_do_not_exist_are_refused_before_anything_is_read(run: Run) -> None:
+    options: dict[str, Any] = {"as_off": "event"}
+    with pytest.raises(ConfigError, match="Unknown reading option 'as_off'"):
+        run.score_pairs("nothing.csv", **options)
+    when: Any = "now"
+    with pytest.raises(ConfigError, match="Unknown value for as_of 'now'"):
+        run.score_pairs("nothing.csv", as_of=when)
 
 
 def test_rows_that_cannot_be_scored_are_named(run: Run, tmp_path: Path) -> None:
     path = as_csv({"src": [1, 2], "dst": [23, 24], "t": [50, -9]}, tmp_path)
     with pytest.raises(DataError, match=r"pairs\.csv, line 3: t=-9 is before the first event"):
-        run.score(path)
+        run.score_pairs(path)
     with pytest.raises(DataError, match=r"nothing\.csv: no such file"):
-        run.score("nothing.csv")
+        run.score_pairs("nothing.csv")
     with pytest.raises(DataError, match="events need three columns"):
-        run.score({"src": [1], "dst": [23]})
+        run.score_pairs({"src": [1], "dst": [23]})
     with pytest.raises(DataError, match="Cannot read events from an object of type object"):
-        run.score(object())
+        run.score_pairs(object())
 
 
 def test_surprise_is_the_information_of_the_probability(run: Run) -> None:

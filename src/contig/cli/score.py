@@ -72,7 +72,7 @@ def score(
     outputs.check_file("--out", out, *outputs.TABLES, inputs=[pairs])
     when, opened = _parse_as_of(as_of), open_run(run, device)
     with console.status(f"scoring {pairs}"):
-        scores = opened.score(Path(pairs), reading=reading, as_of=when)
+        scores = opened.score_pairs(pairs, reading, as_of=when)
     if cold := int(scores.cold_start.sum()):
         has = f"{counted(cold, 'pair')} of {len(scores):,} {'has' if cold == 1 else 'have'}"
         later = scores.t.min() > opened.stream.t[-1]  # evaluate refuses events that the run knows

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -14,16 +13,8 @@ from torch import Tensor
 
 from contig.data.clock import LATEST, TimeLike, TimeSpan, check_unit, out_of_range, parse_time
 from contig.data.columns import Array
-from contig.data.ids import NodeIds
-from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, DataError, unknown
-from contig.files import expanded
 from contig.tasks.recommend import AsOf
-
-ROLES = ("src", "dst", "t")
-TWO_FORMS = (
-    "pass the nodes as score(src, dst, t), where t may be left out, or a file or a table as score(pairs)."
-)
 
 
 def check_k(k: int) -> None:
@@ -36,40 +27,6 @@ def check_as_of(as_of: str) -> None:
     """Raise ``ConfigError`` unless it is when states are read."""
     if as_of not in get_args(AsOf):
         raise ConfigError(unknown("value for as_of", as_of, get_args(AsOf)))
-
-
-def named_nodes(
-    given: Sequence[Any], named: Mapping[str, Any], reading: ReadOptions | None
-) -> tuple[Any, Any, Any]:
-    """Return src, dst and t of a call of ``score`` that names nodes, by position or by keyword."""
-    if len(given) > len(ROLES):
-        raise ConfigError(f"score has {len(given)} arguments by position; {TWO_FORMS}")
-    options = [field.name for field in fields(ReadOptions) if field.name not in ROLES]
-    for name in ([] if reading is None else ["reading"]) + list(named):
-        if name in ROLES[: len(given)]:
-            raise ConfigError(f"score has {name} twice, by position and as {name}=; {TWO_FORMS}")
-        if name in ("reading", *options):
-            raise ConfigError(f"{name}= says how a file or a table of pairs is read; omit it for nodes.")
-        if name not in ROLES:
-            raise ConfigError(unknown("argument", name, (*ROLES, "as_of", "reading", *options), "of score"))
-    found = dict(zip(ROLES, given, strict=False)) | dict(named)
-    if missing := [side for side in ("src", "dst") if found.get(side) is None]:
-        raise ConfigError(f"score has no {' and no '.join(missing)}; {TWO_FORMS}")
-    return found["src"], found["dst"], found.get("t")
-
-
-def check_pair_source(source: Any, ids: NodeIds) -> None:
-    """Raise ``ConfigError`` if the only argument of ``score`` is a node or a list of nodes."""
-    if isinstance(source, str):
-        wrong = ids.has(source) and not expanded(source).exists()
-    else:
-        wrong = source is None or isinstance(source, int | np.generic | Sequence | np.ndarray)
-    if wrong:
-        raise ConfigError(f"score({_shown(source)}) has one side of the pairs; {TWO_FORMS}")
-
-
-def _shown(value: Any) -> str:
-    return repr(value) if isinstance(value, str | int | None) else f"a {type(value).__name__}"
 
 
 def paired(src: Any, dst: Any) -> tuple[Array, Array]:

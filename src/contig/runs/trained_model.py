@@ -44,8 +44,6 @@ from contig.runs.queries import (
     ascending_times,
     check_as_of,
     check_k,
-    check_pair_source,
-    named_nodes,
     pair_times,
     paired,
     query_time,
@@ -317,71 +315,56 @@ class TrainedModel:
         found = [SimilarNode(*one) for one in zip(names, values.tolist(), strict=True)]
         return SimilarNodes(found, node=node, at=time.item(), last_event=self._last_event(len(past)))
 
-    @overload
-    def score(
-        self,
-        pairs: Any,
-        /,
-        *,
-        as_of: AsOf | None = ...,
-        reading: ReadOptions | None = ...,
-        **options: Unpack[ReadKeywords],
-    ) -> Scores: ...
-    @overload
     def score(
         self,
         src: int | str | Sequence[int | str] | NDArray[Any],
-        dst: int | str | Sequence[int | str] | NDArray[Any],
-        /,
-        t: TimeLike | Sequence[TimeLike] | NDArray[Any] | None = ...,
+        dst: int | str | Sequence[int | str] | NDArray[Any] | None = None,
+        t: TimeLike | Sequence[TimeLike] | NDArray[Any] | None = None,
         *,
-        as_of: AsOf | None = ...,
-    ) -> Scores: ...
-    @overload
-    def score(
-        self,
-        *,
-        src: int | str | Sequence[int | str] | NDArray[Any],
-        dst: int | str | Sequence[int | str] | NDArray[Any],
-        t: TimeLike | Sequence[TimeLike] | NDArray[Any] | None = ...,
-        as_of: AsOf | None = ...,
-    ) -> Scores: ...
-
-    def score(
-        self, *given: Any, as_of: AsOf | None = None, reading: ReadOptions | None = None, **named: Any
+        as_of: AsOf | None = None,
     ) -> Scores:
-        """Score pairs of sources and destinations: nodes, or the rows of a file or a table.
+        """Score pairs of sources and destinations, all at one time or each at its own.
 
-        - ``score(src, dst, t)``: nodes, all pairs at one time or each at its own. The default time is just
-          after the last event. A single id is paired with all of the other side.
-        - ``score(pairs)``: the rows of anything that ``read_events`` takes (a file, a frame, a dict of
-          columns) or of an ``EventStream``, each at its own time, in their order. ``reading`` and keywords
-          say how it is read, as for ``observe``: ``score("log.csv", src="who", t="when")``. Columns that are
-          not named are those that the run was trained with, or are recognized by their names.
-
+        The default time is just after the last event. A single id is paired with all of the other side.
         Every pair is scored from the events strictly before its time. ``as_of`` is when states are read:
 
         - ``event``: at the pair's own time, as ``embed`` and ``recommend`` do, in one pass per distinct time;
         - ``batch``: as evaluation does, at the start of the pair's batch (after the last event: just after
           it), while neighbors and counts are those of the pair's own time. 100,000 times take seconds.
 
-        The default is ``event`` for a single time and ``batch`` for a time per pair, as in a file.
+        The default is ``event`` for a single time and ``batch`` for a time per pair.
 
         A node without events before a pair's time is scored by what the model knows of any new node, and the
         pair is marked as ``cold_start``. Nodes that no event has named are such nodes; with some of
         them a call takes longer, since the state is copied.
+
+        The pairs of a file or a table: ``score_pairs``.
         """
-        if len(given) == 1:
-            check_pair_source(given[0], self.stream.ids)
-            return self._score_table(given[0], reading_options(reading).updated(**named), as_of or "batch")
-        src, dst, t = named_nodes(given, named, reading)
+        if dst is None:
+            raise ConfigError(
+                "score has no dst: pass score(src, dst, t), or a file or a table of pairs to score_pairs."
+            )
         with self.online.reading():
             return self._score(src, dst, t, as_of)
 
-    def _score_table(self, source: Any, reading: ReadOptions, as_of: AsOf) -> Scores:
+    def score_pairs(
+        self,
+        pairs: Any,
+        reading: ReadOptions | None = None,
+        *,
+        as_of: AsOf = "batch",
+        **options: Unpack[ReadKeywords],
+    ) -> Scores:
+        """Score the rows of a file or a table, each at its own time, in their order (see ``score``).
+
+        ``pairs`` is anything that ``observe`` takes. ``reading`` and keywords say how it is read:
+        ``score_pairs("log.csv", src="who", t="when")``. Columns that are not named are those that the run was
+        trained with, or are recognized by their names.
+        """
         check_as_of(as_of)  # before a large file is read
-        pairs = read_pairs(source, reading, usual=self.stream.read_as)
-        return self.score_columns(pairs.columns, pairs.place, as_of)
+        given = reading_options(reading).updated(**options)
+        table = read_pairs(pairs, given, usual=self.stream.read_as)
+        return self.score_columns(table.columns, table.place, as_of)
 
     def _score(self, src: Any, dst: Any, t: Any, as_of: AsOf | None) -> Scores:
         one_time = t is None or isinstance(t, str) or not isinstance(t, Iterable)
