@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from support.processes import fork, join
 
 import contig
 from contig.data.index_folder import BUILDING, HEAD, folder_of, is_index
@@ -25,6 +29,7 @@ from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
 from contig.kernels.dispatch import disabled
 from contig.live import Engine, Events
+from contig.locks import LOCK
 
 pytest.importorskip("duckdb", reason="an index needs the extra index")
 
@@ -319,6 +324,50 @@ def _compare_evidence(one: History, other: History, spec: EvidenceSpec, end: int
 
 
 def test_full_disk_leaves_nothing_that_looks_whole_and_the_build_resumes(
+@pytest.mark.skipif(sys.platform == "win32", reason="forks as Unix has them")
+def test_what_a_killed_process_has_counted_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = build_index(write_files(tmp_path), tmp_path / "index")
+    history, spec = History.from_stream(contig.read_events(folder)), EvidenceSpec((3.0,))
+    foreign, unsigned = folder / ".evidence-there", folder / ".evidence-unsigned"
+    for other in (foreign, unsigned):
+        other.mkdir()
+    (foreign / LOCK).write_text('{"pid": 1, "host": "another machine", "started": "today"}')
+
+    def killed(make: Any, decays: Any, time: Any, zeros: Any) -> None:
+        zeros("table", (5,), torch.int64)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def evidence() -> int:
+        history.evidence(spec)
+        return 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_evidence.KeyedEvents, "of_parts", killed)
+        assert join(fork(evidence)) == -signal.SIGKILL
+    (left,) = set(folder.glob(".evidence-*")) - {foreign, unsigned}
+    assert len(list(left.rglob("*.npy"))) == 1
+
+    count, living = stored_evidence.KeyedEvents.of_parts, []
+
+    def watched(*given: Any) -> Any:
+        """Let another process begin to count in the meantime."""
+        assert not left.exists()
+        assert join(fork(lambda: stored_evidence._remove_abandoned(folder) or 0)) == 0
+        living.extend(set(folder.glob(".evidence-*")) - {foreign, unsigned})
+        return count(*given)
+
+    monkeypatch.setattr(stored_evidence.KeyedEvents, "of_parts", watched)
+    evidence()
+    assert len(set(living)) == 1  # nobody has removed it while it was in use
+    assert (
+        len(list(folder.glob("evidence-*/*"))) == 7
+    )  # the head, and three arrays each of pairs and transitions
+    assert set(folder.glob(".evidence-*")) == {foreign, unsigned}
+    assert list(foreign.iterdir())
+
+
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files, folder = write_files(tmp_path), tmp_path / "index"
