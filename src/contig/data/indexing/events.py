@@ -14,7 +14,7 @@ import numpy as np
 from contig.data.columns import Array, shortened
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.progress_file import BuildProgress, StreamFacts
-from contig.data.indexing.sources import Sources, sql_text
+from contig.data.indexing.sources import TEXT, Check, Sources, sql_text
 from contig.data.validation import FILL, no_events
 from contig.errors import ConfigError, DataError, DiskError
 
@@ -77,7 +77,7 @@ def _explained(error: Exception, folder: Path) -> Exception:
     if "No space left" in str(error) or "max_temp_directory_size" in str(error):
         return DiskError(f"{folder}: {reason}; free some space there, or choose another folder.")
     if "OutOfMemory" in type(error).__name__:
-        return ConfigError(f"The memory is too small for these files ({reason}); raise --memory.")
+        return ConfigError(f"The memory is too small for these files ({reason}); raise --memory (memory=).")
     return DataError(f"The files cannot be read ({reason}); check them, or write them again.")
 
 
@@ -94,7 +94,7 @@ def survey(connection: DuckDBPyConnection, sources: Sources, budget: Budget, ori
         raise no_events(origin)
     for check, found in zip(checks, bad, strict=True):
         if found:
-            raise _bad_row(connection, sources, check.condition, check.column, check.problem)
+            raise _bad_row(connection, sources, check)
     whole = not (sources.float_times or (sources.dates and fractions))
     width = _width(connection, sources)
     bipartite, numbers = _number_nodes(connection, sources)
@@ -113,18 +113,16 @@ def survey(connection: DuckDBPyConnection, sources: Sources, budget: Budget, ori
     )
 
 
-def _bad_row(
-    connection: DuckDBPyConnection, sources: Sources, condition: str, column: str, problem: str
-) -> DataError:
+def _bad_row(connection: DuckDBPyConnection, sources: Sources, check: Check) -> DataError:
     """Describe the first row that meets a condition."""
-    quoted = column.replace('"', '""')
-    file, row, value = _row(
+    quoted = check.column.replace('"', '""')
+    file, row, value, kind = _row(
         connection,
-        f'SELECT file_index, file_row_number, "{quoted}" FROM {sources.table} WHERE {condition} '
-        "ORDER BY file_index, file_row_number LIMIT 1",
+        f'SELECT file_index, file_row_number, CAST("{quoted}" AS VARCHAR), typeof("{quoted}") '
+        f"FROM {sources.table} WHERE {check.condition} ORDER BY file_index, file_row_number LIMIT 1",
     )
-    shown = "" if value is None else f" {shortened(repr(value))}"
-    return DataError(f"{sources.place(file, row)}, column {column!r}:{shown} {problem}")
+    shown = "" if value is None else f" {shortened(repr(value) if kind == TEXT else value)}"
+    return DataError(f"{sources.place(file, row)}, column {check.column!r}:{shown} {check.problem}")
 
 
 def _width(connection: DuckDBPyConnection, sources: Sources) -> int:
@@ -298,11 +296,13 @@ def _features(batch: pa.RecordBatch, width: int, sources: Sources) -> Array:
     if (wrong := lengths != width).any():
         row = int(np.argmax(wrong))
         found = "no features" if lengths[row] < 0 else f"{lengths[row]} features"
-        raise _feature_error(batch, row, sources, f"has {found}, but the first event has {width}.")
+        problem = f"has {found}, but the first event has {width}; all need the same number."
+        raise _feature_error(batch, row, sources, problem)
     matrix: Array = pc.list_flatten(lists).to_numpy(zero_copy_only=False).reshape(-1, width)
     if not np.isfinite(matrix).all():
         row = int(np.argmax(~np.isfinite(matrix).all(axis=1)))
-        raise _feature_error(batch, row, sources, f"a feature is missing or not a finite float32; {FILL}")
+        problem = f"a feature is missing or not a finite float32; scale very large features and {FILL}"
+        raise _feature_error(batch, row, sources, problem)
     return matrix
 
 
