@@ -8,6 +8,8 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from support.processes import fork, join
 
 import contig
 from contig.data.index_folder import BUILDING, HEAD, folder_of, is_index
+from contig.data.indexing import database
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
@@ -454,6 +457,40 @@ def test_a_column_that_cannot_be_written_says_why(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         file.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+def test_ctrl_c_ends_a_build_during_any_call_of_duckdb_and_it_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Press it during the first call, then during the second of the next attempt, and so on."""
+    files, folder, attempts = write_files(tmp_path), tmp_path / "index", 0
+    call, left = database.Database._checked, 0
+
+    @contextmanager
+    def pressed(self: database.Database) -> Iterator[None]:
+        nonlocal left
+        left -= 1
+        with call(self):
+            if not left:
+                with suppress(BaseException):  # as in an import by DuckDB
+                    os.kill(os.getpid(), signal.SIGINT)
+            yield
+
+    monkeypatch.setattr(database.Database, "_checked", pressed)
+    while not is_index(folder):
+        attempts += 1
+        left = attempts
+        if attempts > 100:
+            pytest.fail("the build does not end")
+        try:
+            build([files], folder, ReadOptions(), SMALL)
+        except KeyboardInterrupt:
+            assert not is_index(folder)
+        else:
+            assert left > 0  # Ctrl-C was not pressed
+    assert attempts > 15
+    assert contig.read_events(files).equals(contig.read_events(folder))
 
 
 def test_resuming_sorts_only_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

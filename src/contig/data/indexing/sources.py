@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from contig.data.columns import in_words
+from contig.data.indexing.database import Database, sql_text
 from contig.data.numbers import EXACT, TOO_LARGE
 from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.data.readers.opened import Roles
@@ -20,7 +21,6 @@ from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from duckdb import DuckDBPyConnection
 
 INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 FLOAT = re.compile(r"FLOAT|DOUBLE")
@@ -94,9 +94,7 @@ class _Types:
         return DataError(f"{self.origin}: column {name!r} holds {in_words(self.stored[name])}; {expected}")
 
 
-def find_sources(
-    given: Sequence[Path], reading: ReadOptions, connection: DuckDBPyConnection, origin: str
-) -> Sources:
+def find_sources(given: Sequence[Path], reading: ReadOptions, database: Database, origin: str) -> Sources:
     """Find the columns of the files, and how each is read."""
     paths = tuple(path for one in given for path in parquet_files(one))
     _reject_options(reading)
@@ -106,7 +104,7 @@ def find_sources(
     names = list(opened.names)
     stored = common_types(paths, [names[i] for i in roles.positions])
     table = f"read_parquet([{_listed(paths)}])"
-    described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
+    described = database.rows(f"DESCRIBE SELECT * FROM {table}")
     types = _Types(origin, {name: kind for name, kind, *_ in described}, stored)
     text = any(types.sql[names[i]] == TEXT for i in (roles.src, roles.dst))
     kind = types.sql[names[roles.t]]
@@ -225,9 +223,3 @@ def _listed(paths: Sequence[Path]) -> str:
 def _quoted(name: str) -> str:
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
-
-
-def sql_text(value: str) -> str:
-    """Return a text as SQL writes it."""
-    escaped = value.replace("'", "''")
-    return f"'{escaped}'"
