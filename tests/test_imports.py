@@ -33,6 +33,7 @@ ORDER = (
     "schema",
     "registry",
     "progress",
+    "rendezvous",
     "ranks",
     "markup",
     "data",

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from contig.errors import RunError
 from contig.file_locks import FileLock, system_lock
@@ -51,6 +51,19 @@ def is_locked(folder: Path) -> bool:
         return False
     except OSError:  # no permission, or a file system without locks
         return True
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Return whether a process of this machine held the lock of a folder and was killed.
+
+    False where that cannot be known: where the file system has no locks, or for a process of another machine,
+    whose locks not every file system shows.
+    """
+    try:
+        with (folder / LOCK).open("r+") as file:
+            return system_lock().acquire(file, wait=False) and _signature(file)["host"] == platform.node()
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _release(file: IO[str], folder: Path, lock: FileLock) -> None:
@@ -115,10 +128,15 @@ def _sign(file: IO[str]) -> None:
 
 def _holder(file: IO[str]) -> str:
     try:
-        file.seek(0)
-        holder = json.loads(file.read())
+        holder = _signature(file)
         host = str(holder.get("host", platform.node()))[:80]
         place = "" if host == platform.node() else f" on {host}"
         return f"process {int(holder['pid'])}{place} since {str(holder['started'])[:40]}"
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return "another process"
+
+
+def _signature(file: IO[str]) -> Any:
+    """Return what the process that holds or held a lock has written about itself."""
+    file.seek(0)
+    return json.loads(file.read())

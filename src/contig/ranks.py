@@ -24,6 +24,7 @@ from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 from contig.errors import ConfigError
+from contig.rendezvous import Rendezvous
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -189,16 +190,26 @@ def ranks() -> Ranks:
         value = os.environ.get(name, "")
         if not value or (name != "MASTER_ADDR" and not value.isdecimal()):
             raise ConfigError(f"WORLD_SIZE={size}, but {name}={value!r}: start the processes with torchrun.")
+    rank, port = int(os.environ["RANK"]), int(os.environ["MASTER_PORT"])
+    if rank >= size:
+        raise ConfigError(f"WORLD_SIZE={size}, but RANK='{rank}': ranks are numbered from 0 to {size - 1}.")
+    if port >= 1 << 16:
+        raise ConfigError(f"MASTER_PORT='{port}': ports are numbered up to {(1 << 16) - 1}.")
     import torch.distributed as dist
-    from torch.distributed.distributed_c10d import PrefixStore
-    from torch.distributed.rendezvous import rendezvous
 
     if not dist.is_initialized():
-        store, rank, size = next(iter(rendezvous("env://")))
-        # Under names of its own, or a process would connect to one that ran before a restart.
-        fresh = PrefixStore(f"contig/{os.environ.get(RESTARTS, '0')}", store)
+        by_torchrun = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"  # which then holds the store
+        store = Rendezvous(
+            rank,
+            size,
+            os.environ["MASTER_ADDR"],
+            port,
+            # Under names of its own, or a process would connect to one that ran before a restart.
+            name=f"contig/{os.environ.get(RESTARTS, '0')}",
+            hosts=rank == 0 and not by_torchrun,
+        ).meet()
         backend = "cpu:gloo,cuda:nccl" if _gpu_each() else "gloo"
-        dist.init_process_group(backend, store=fresh, rank=rank, world_size=size)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size)
         atexit.register(dist.destroy_process_group)
     return Ranks(dist.get_rank(), size)
 

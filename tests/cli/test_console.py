@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 
 import pytest
 from rich.console import Console
@@ -34,3 +35,20 @@ def test_notes_in_a_file_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "out", lambda: Console(file=file, width=40))
     console.print_note(NOTE)
     assert file.getvalue() == f"  {NOTE}\n"
+
+
+def test_what_every_process_may_say_is_printed_by_others_than_the_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console.err.cache_clear()
+    log = logging.getLogger("contig")
+    try:
+        with console.shown_log():
+            for quiet in (False, True):
+                console.silence(True, urgent=quiet)
+                log.warning("usual of a quiet process" if quiet else "usual")
+                log.warning("urgent of a quiet process" if quiet else "urgent", extra={"urgent": True})
+    finally:
+        console.silence(False)
+    assert capsys.readouterr().err == "note: urgent\n"
+    console.err.cache_clear()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +18,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from support.processes import fork, join
 
 import contig
 from contig.data.index_folder import BUILDING, HEAD, folder_of, is_index
+from contig.data.indexing import database
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
@@ -25,6 +32,7 @@ from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
 from contig.kernels.dispatch import disabled
 from contig.live import Engine, Events
+from contig.locks import LOCK
 
 pytest.importorskip("duckdb", reason="an index needs the extra index")
 
@@ -110,20 +118,36 @@ def test_types_of_later_files_may_be_narrower(tmp_path: Path, types: tuple[dict,
     assert contig.read_events(files).equals(contig.read_events(tmp_path / "index"))
 
 
+LETTERS = pa.array([b"a", b"b", b"c"])
+DAYS = pa.array([1, 2, 3], pa.timestamp("us"))
 OTHER = [
-    *(pair[::-1] for pair in WIDER[:3]),
-    ({}, {"src": ["1", "02", "x"]}),
-    ({"src": ["1", "02", "x"]}, {}),
+    *zip(
+        (pair[::-1] for pair in WIDER[:3]),
+        (
+            r"'t' holds fractions, but integers in",
+            r"'f0' holds fractions, but integers in",
+            r"'src' holds integers \(int64\), but integers \(int8\) in",
+        ),
+        strict=True,
+    ),
+    (({}, {"src": ["1", "02", "x"]}), "'src' holds text, but integers in"),
+    (({"src": ["1", "02", "x"]}, {}), "'src' holds integers, but text in"),
+    (({"src": ["a", "b", "c"]}, {"src": LETTERS}), "'src' holds bytes, but text in"),
+    (
+        ({"t": DAYS}, {"t": DAYS.cast(pa.timestamp("us", "UTC"))}),
+        r"'t' holds dates \(timestamp\[us, tz=UTC\]\), but",
+    ),
+    (({"msg": [[1]] * 3}, {"msg": [["a"]] * 3}), "'msg' holds lists of text, but lists of integers in"),
 ]
 
 
-@pytest.mark.parametrize("types", OTHER)
-def test_other_types_in_later_files_are_refused(tmp_path: Path, types: tuple[dict, dict]) -> None:
+@pytest.mark.parametrize(("types", "problem"), OTHER)
+def test_other_types_in_later_files_are_refused(
+    tmp_path: Path, types: tuple[dict, dict], problem: str
+) -> None:
     """Otherwise fractions were rounded and ids changed, since all files were read as the first one."""
     files = write_two(tmp_path, *types)
-    with pytest.raises(
-        DataError, match=r"b\.parquet: column '\w+' holds \w+, but \w+ in .*a\.parquet\. Give each"
-    ):
+    with pytest.raises(DataError, match=rf"b\.parquet: column {problem} .*a\.parquet\. Give each"):
         build_index(files, tmp_path / "index")
     assert not (tmp_path / "index").exists() or not any((tmp_path / "index").glob("*.npy"))
 
@@ -303,6 +327,50 @@ def test_stored_evidence_of_another_format_is_not_read(
     assert len({now, later, stored_evidence.evidence_folder(index, spec)}) == 3
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="forks as Unix has them")
+def test_what_a_killed_process_has_counted_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = build_index(write_files(tmp_path), tmp_path / "index")
+    history, spec = History.from_stream(contig.read_events(folder)), EvidenceSpec((3.0,))
+    foreign, unsigned = folder / ".evidence-there", folder / ".evidence-unsigned"
+    for other in (foreign, unsigned):
+        other.mkdir()
+    (foreign / LOCK).write_text('{"pid": 1, "host": "another machine", "started": "today"}')
+
+    def killed(make: Any, decays: Any, time: Any, zeros: Any) -> None:
+        zeros("table", (5,), torch.int64)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def evidence() -> int:
+        history.evidence(spec)
+        return 0
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_evidence.KeyedEvents, "of_parts", killed)
+        assert join(fork(evidence)) == -signal.SIGKILL
+    (left,) = set(folder.glob(".evidence-*")) - {foreign, unsigned}
+    assert len(list(left.rglob("*.npy"))) == 1
+
+    count, living = stored_evidence.KeyedEvents.of_parts, []
+
+    def watched(*given: Any) -> Any:
+        """Let another process begin to count in the meantime."""
+        assert not left.exists()
+        assert join(fork(lambda: stored_evidence._remove_abandoned(folder) or 0)) == 0
+        living.extend(set(folder.glob(".evidence-*")) - {foreign, unsigned})
+        return count(*given)
+
+    monkeypatch.setattr(stored_evidence.KeyedEvents, "of_parts", watched)
+    evidence()
+    assert len(set(living)) == 1  # nobody has removed it while it was in use
+    assert (
+        len(list(folder.glob("evidence-*/*"))) == 7
+    )  # the head, and three arrays each of pairs and transitions
+    assert set(folder.glob(".evidence-*")) == {foreign, unsigned}
+    assert list(foreign.iterdir())
+
+
 def _compare_evidence(one: History, other: History, spec: EvidenceSpec, end: int) -> None:
     rng = np.random.default_rng(1)
     src, dst, t = (torch.from_numpy(rng.integers(0, high, 400)) for high in (20, 20, end))
@@ -391,6 +459,40 @@ def test_a_column_that_cannot_be_written_says_why(tmp_path: Path) -> None:
         file.close()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+def test_ctrl_c_ends_a_build_during_any_call_of_duckdb_and_it_resumes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Press it during the first call, then during the second of the next attempt, and so on."""
+    files, folder, attempts = write_files(tmp_path), tmp_path / "index", 0
+    call, left = database.Database._checked, 0
+
+    @contextmanager
+    def pressed(self: database.Database) -> Iterator[None]:
+        nonlocal left
+        left -= 1
+        with call(self):
+            if not left:
+                with suppress(BaseException):  # as in an import by DuckDB
+                    os.kill(os.getpid(), signal.SIGINT)
+            yield
+
+    monkeypatch.setattr(database.Database, "_checked", pressed)
+    while not is_index(folder):
+        attempts += 1
+        left = attempts
+        if attempts > 100:
+            pytest.fail("the build does not end")
+        try:
+            build([files], folder, ReadOptions(), SMALL)
+        except KeyboardInterrupt:
+            assert not is_index(folder)
+        else:
+            assert left > 0  # Ctrl-C was not pressed
+    assert attempts > 15
+    assert contig.read_events(files).equals(contig.read_events(folder))
+
+
 def test_resuming_sorts_only_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, folder = write_files(tmp_path), tmp_path / "index"
     monkeypatch.setattr(building, "count_entries", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -428,29 +530,77 @@ def test_an_index_with_other_options_names_them(tmp_path: Path) -> None:
     build([files], folder, ReadOptions(bipartite=False), SMALL, overwrite=True)
 
 
-BAD = {
-    "src": ([3, None, 5], r"0.parquet, row 1 \(counted from 0\), column 'src': the id is missing"),
-    "t": ([1.0, 2.0, float("nan")], r"row 2 .*column 't': nan is not a time"),
-    "label": ([0.0, 0.5, 1.0], r"row 1 .*column 'label': 0.5 is not a whole number"),
-    "features": ([[1.0], [2.0], [float("inf")]], r"row 2 .*column 'features': a feature is missing or not"),
-    "dst": (["a", "", "b"], r"row 1 .*column 'dst': '' is not an id"),
-}
+PLACE = r"0.parquet, row 1 \(counted from 0\), column"
+FEATURE = "a feature is missing or not a finite float32; scale very large features and fill missing"
+BAD = [
+    ("src", [3, None, 5], "'src': the id is missing"),
+    ("src", pa.array([1, 2**63, 2], pa.uint64()), "'src': 9223372036854775808 is larger than a signed"),
+    ("dst", ["a", "", "b"], "'dst': '' is not an id: it is empty"),
+    ("dst", ["a", "b\0", "b"], r"'dst': 'b\\x00' is not an id; .* without NUL"),
+    ("t", [1.0, float("nan"), 2.0], r"'t': nan is not a time; times are finite numbers or dates\. Fix or"),
+    ("t", pa.array([1000, 1001, 1], pa.timestamp("ns")), r"'t': 1970-01-01 00:00:00\.000001001 is finer"),
+    ("t", pa.array([1, 2**64 - 1, 2], pa.uint64()), "'t': 18446744073709551615 is larger than a signed"),
+    ("label", [0.0, 0.5, 1.0], r"'label': 0\.5 is not a whole number"),
+    ("label", ["0", "0.5", "1"], r"'label': '0\.5' is not a whole number; labels are class numbers"),
+    ("label", ["0", "spam", "1"], "'label': 'spam' is not a whole number; .* Convert the column first"),
+    ("label", pa.array([1, 2**63, 2], pa.uint64()), "'label': 9223372036854775808 is larger"),
+    ("features", [[1.0], [float("inf")], [2.0]], f"'features': {FEATURE}"),
+    ("features", [[1.0], [1e300], [2.0]], f"'features': {FEATURE}"),
+    ("features", [[1.0], [1.0, 2.0], [2.0]], "'features': has 2 features, but the first event has 1; all"),
+    ("f0", [1.0, 1e300, 2.0], f"'f0': {FEATURE}"),
+]
 
 
-@pytest.mark.parametrize("name", BAD)
-def test_bad_values_are_named(tmp_path: Path, name: str) -> None:
-    values, message = BAD[name]
-    columns = {
-        "src": [1, 2, 3],
-        "dst": [4, 5, 6],
-        "t": [7, 8, 9],
-        "label": [0, 1, 0],
-        "features": [[1.0]] * 3,
-    }
-    pq.write_table(pa.table(columns | {name: values}), tmp_path / "0.parquet")
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(("name", "values", "message"), BAD)
+def test_bad_values_are_named(tmp_path: Path, name: str, values: Any, message: str) -> None:
+    columns = {"src": [1, 2, 3], "dst": [4, 5, 6], "t": [7, 8, 9], "label": [0, 1, 0]}
+    pq.write_table(pa.table({**columns, name: values}), tmp_path / "0.parquet")
+    with pytest.raises(DataError, match=rf"{PLACE} {message}"):
         build_index(tmp_path / "0.parquet", tmp_path / "index")
     assert not is_index(tmp_path / "index")
+
+
+TYPES = [
+    ("src", LETTERS, "bytes; ids must be integers or text. Convert the column first."),
+    ("src", DAYS, "dates; ids must be integers or text."),
+    ("dst", DAYS.cast(pa.int64()).cast(pa.decimal128(38, 2)), "decimal numbers; ids must be"),
+    ("t", ["1/31/2024", "2/1/2024", "2/2/2024"], "text; times must be numbers or dates. Convert"),
+    ("t", [True, False, True], "true/false values; times must be numbers or dates."),
+    ("t", pa.array([1, 2, 3], pa.time32("s")), "times of day; times must be numbers or dates."),
+    ("label", DAYS, "dates; labels must be whole numbers. Convert the column first."),
+    ("features", [["a"], ["b"], ["c"]], "lists of text; features must be numbers, or lists of numbers."),
+    ("f0", ["a", "b", "c"], "text; features must be numbers"),
+    ("f0", [{"a": 1}] * 3, "groups of columns; features must be numbers"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "problem"), TYPES)
+def test_types_are_named_in_the_words_of_users(tmp_path: Path, name: str, values: Any, problem: str) -> None:
+    columns = {"src": [1, 2, 3], "dst": [4, 5, 6], "t": [7, 8, 9]}
+    pq.write_table(pa.table({**columns, name: values}), tmp_path / "0.parquet")
+    with pytest.raises(DataError, match=rf"0\.parquet: column '{name}' holds {problem}") as error:
+        build_index(tmp_path / "0.parquet", tmp_path / "index")
+    assert "--date-format" not in str(error.value)
+
+
+def test_the_advice_for_dates_written_as_text_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import duckdb
+
+    monkeypatch.chdir(tmp_path)
+    days = ["2024-01-31", "2024-02-29", "2024-02-01"]
+    pq.write_table(pa.table({"src": [1, 2, 3], "dst": [4, 5, 6], "Time": days}), "a.parquet")
+    with pytest.raises(DataError, match="column 'Time' holds text") as error:
+        build_index("a.parquet", "index")
+    duckdb.sql(str(error.value).partition("DuckDB: ")[2].rstrip("."))
+    assert contig.read_events(build_index("b.parquet", "index")).equals(contig.read_events("a.parquet"))
+
+
+@pytest.mark.parametrize("labels", [["1", " 0", ""], ["1.0", None, "3"], [True, None, False], [None] * 3])
+def test_labels_are_read_as_in_memory(tmp_path: Path, labels: list[Any]) -> None:
+    columns = {"src": [1, 2, 3], "dst": [4, 5, 6], "t": [7, 8, 9], "label": labels}
+    pq.write_table(pa.table(columns), tmp_path / "0.parquet")
+    build_index(tmp_path / "0.parquet", tmp_path / "index")
+    assert contig.read_events(tmp_path / "index").equals(contig.read_events(tmp_path / "0.parquet"))
 
 
 def test_runs_on_an_index_know_the_columns_that_were_named_for_it(tmp_path: Path) -> None:

@@ -253,6 +253,9 @@ def test_parts_cover_a_batch_once(count: int, size: int) -> None:
     assert max(end - begin for begin, end in bounds) <= math.ceil(count / size)
 
 
+AT = {"MASTER_ADDR": "here", "MASTER_PORT": "1"}
+
+
 @pytest.mark.parametrize(
     ("environment", "problem"),
     [
@@ -260,6 +263,11 @@ def test_parts_cover_a_batch_once(count: int, size: int) -> None:
         ({"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here"}, "WORLD_SIZE=2, but MASTER_PORT='': start"),
         ({"WORLD_SIZE": "2", "RANK": "x"}, "WORLD_SIZE=2, but RANK='x': start the processes with torchrun"),
         ({"WORLD_SIZE": "two", "RANK": "0"}, "WORLD_SIZE='two': expected a number of processes"),
+        (
+            {"WORLD_SIZE": "2", "RANK": "2", **AT},
+            "WORLD_SIZE=2, but RANK='2': ranks are numbered from 0 to 1",
+        ),
+        ({"WORLD_SIZE": "2", "RANK": "1", **AT, "MASTER_PORT": "65536"}, "MASTER_PORT='65536': ports are"),
     ],
 )
 def test_an_incomplete_environment_is_refused(

@@ -202,7 +202,7 @@ def contig(
     )  # of several processes (contig.ranks) the first one prints
     if others:
         ctx.with_resource(redirect_stdout(StringIO()))
-    console.silence(quiet or others)
+    console.silence(quiet or others, urgent=quiet)
 
 
 def main() -> None:

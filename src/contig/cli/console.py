@@ -43,15 +43,18 @@ def err() -> Console:
     return Console(stderr=True, highlight=False)
 
 
-_quiet = False
+_quiet = _quiet_if_urgent = False
 
 
-def silence(on: bool = True) -> None:
-    """Print no notices and show no progress from now on; errors and results are printed."""
+def silence(on: bool = True, *, urgent: bool | None = None) -> None:
+    """Print no notices and show no progress from now on; errors and results are printed.
+
+    ``urgent`` says whether that includes notices that every process prints, such as why it waits.
+    """
     from contig import progress
 
-    global _quiet
-    _quiet = on
+    global _quiet, _quiet_if_urgent
+    _quiet, _quiet_if_urgent = on, on if urgent is None else urgent
     progress.silence(on)
 
 
@@ -60,9 +63,9 @@ def error(message: str) -> None:
     _print_labeled("error", "bold red", message)
 
 
-def notice(message: str) -> None:
-    """Print something that the user should know, unless it is to be quiet."""
-    if not _quiet:
+def notice(message: str, *, urgent: bool = False) -> None:
+    """Print something that the user should know, unless it is to be quiet (see ``silence``)."""
+    if not (_quiet_if_urgent if urgent else _quiet):
         _print_labeled("note", "yellow", message)
 
 
@@ -134,7 +137,7 @@ class _Log(logging.Handler):
     """Shows log records of the package as notices."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        notice(record.getMessage())
+        notice(record.getMessage(), urgent=getattr(record, "urgent", False))
 
 
 @contextmanager

@@ -120,6 +120,31 @@ def is_text(kind: pa.DataType) -> bool:
     return str(kind) in ("string", "large_string", "string_view", "binary", "large_binary", "binary_view")
 
 
+def in_words(kind: pa.DataType) -> str:
+    """Name the values of a type, for messages: ``text``, ``integers``, ``lists of fractions``."""
+    types = pa.types
+    if is_list(kind):
+        return f"lists of {in_words(kind.value_type)}"
+    if types.is_dictionary(kind):
+        return in_words(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        return in_words(kind.storage_type)
+    known = {
+        "integers": types.is_integer,
+        "fractions": types.is_floating,
+        "decimal numbers": types.is_decimal,
+        "true/false values": types.is_boolean,
+        "dates": lambda kind: types.is_timestamp(kind) or types.is_date(kind),
+        "times of day": types.is_time,
+        "durations": types.is_duration,
+        "text": lambda kind: is_text(kind) and "string" in str(kind),
+        "bytes": lambda kind: is_text(kind) or types.is_fixed_size_binary(kind),
+        "groups of columns": types.is_struct,
+        "no values": types.is_null,
+    }
+    return next((words for words, fits in known.items() if fits(kind)), f"{kind} values")
+
+
 def first_true(mask: Array) -> int:
     return int(np.argmax(mask))
 

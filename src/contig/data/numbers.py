@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from contig.data.columns import Column, first_true, is_text
 
 EXACT = 2**53  # beyond it float64 skips whole numbers
+TOO_LARGE = "is larger than a signed 64-bit integer holds; store a smaller number, or ids as text."
 
 
 def is_number(text: str) -> bool:
@@ -41,8 +42,7 @@ def check_number_type(column: Column) -> pa.ChunkedArray:
 def whole_numbers(column: Column, values: pa.ChunkedArray, problem: str) -> NDArray[np.int64]:
     """Convert numbers to int64; the first that is not whole is rejected with ``problem``."""
     if pa.types.is_integer(values.type):
-        too_large = "is larger than a signed 64-bit integer holds; store a smaller number, or ids as text."
-        integers: NDArray[np.int64] = column.cast(values, pa.int64(), too_large).to_numpy()
+        integers: NDArray[np.int64] = column.cast(values, pa.int64(), TOO_LARGE).to_numpy()
         return integers
     numbers: NDArray[np.float64] = values.to_numpy().astype(np.float64)
     bad = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) >= EXACT)

@@ -31,7 +31,8 @@ from contig.data.index_folder import (
     write_head,
 )
 from contig.data.indexing.column_files import ColumnFile
-from contig.data.indexing.events import Budget, connected, survey, write_events, write_ids
+from contig.data.indexing.database import connected
+from contig.data.indexing.events import Budget, survey, write_events, write_ids
 from contig.data.indexing.progress_file import (
     BuildProgress,
     BuildRequest,
@@ -207,22 +208,22 @@ class _Build:
     def _write_stream(self, progress: BuildProgress) -> BuildProgress:
         if progress.facts is not None and progress.ids_written and progress.events == progress.facts.events:
             return progress
-        with connected(self.work, self.budget) as connection:
-            sources = find_sources(self.given, self.reading, connection, self.origin)
+        with connected(self.work, self.budget.duckdb_bytes) as database:
+            sources = find_sources(self.given, self.reading, database, self.origin)
             if progress.facts is None:
                 self.display.line(f"checking {counted(len(sources.paths), 'file')} and numbering the nodes")
-                found = survey(connection, sources, self.budget, self.origin)
+                found = survey(database, sources, self.budget, self.origin)
                 _check_size(found, self.origin)
                 progress = replace(progress, facts=found)
                 progress.save(self.work)
             facts = progress.facts
             assert facts is not None
             if not progress.ids_written:
-                write_ids(connection, facts, self.work)
+                write_ids(database, facts, self.work)
                 progress = replace(progress, ids_written=True)
                 progress.save(self.work)
             task = self.display.task("sorting", facts.events, progress.events)
-            progress = write_events(connection, sources, progress, self.work, task.advance)
+            progress = write_events(database, sources, progress, self.work, task.advance)
             task.end()
         _check_unchanged(self.request)
         return progress

@@ -8,6 +8,7 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from contig.data.mapped_arrays import create_array, map_growing, map_private
 from contig.errors import ContigError, DataError
 from contig.files import sync, write_json
 from contig.kernels.keyed_events import LAYOUT, KeyedEvents
+from contig.locks import is_abandoned, locked
 from contig.schema import decode, encode
 
 log = logging.getLogger("contig")
 
 HEAD = "evidence.json"
+WORK = ".evidence-"  # how the names of folders begin in which a process is building
 ARRAYS = ("table", "entry_time", "entry_decayed")
 FORMAT = 2  # of the files, next to the layout of arrays; to be raised when keys are packed in another way
 EVENTS_AT_ONCE = 1 << 18
@@ -60,9 +63,9 @@ def stored(
 
 def _build(folder: Path, parts: dict[str, tuple[Parts, tuple[float, ...]]], time: torch.dtype) -> None:
     """Build everything in a folder of its own, which then gets its name."""
+    _remove_abandoned(folder.parent)
     log.info(f"counting the events of pairs, once for this index, in {folder}")
-    work = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".evidence-"))
-    try:
+    with _work_folder(folder.parent) as work:
         head: dict[str, Any] = {}
         for name, (make, decay_times) in parts.items():
             files = _Files(work, name)
@@ -79,8 +82,34 @@ def _build(folder: Path, parts: dict[str, tuple[Parts, tuple[float, ...]]], time
             shutil.rmtree(folder, ignore_errors=True)
             work.chmod(0o755)
             _rename(work, folder)
+
+
+@contextmanager
+def _work_folder(home: Path) -> Iterator[Path]:
+    """Create a folder to build in, which is removed at the end.
+
+    It is in another one, whose lock says that this process is alive: a locked folder cannot get another name
+    everywhere, and its lock must not get into the evidence.
+    """
+    outer = Path(tempfile.mkdtemp(dir=home, prefix=WORK))
+    try:
+        with locked(outer, wait=True):  # another process may be checking whether it is abandoned
+            work = outer / "building"
+            work.mkdir()
+            try:
+                yield work
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
     finally:
-        shutil.rmtree(work, ignore_errors=True)
+        shutil.rmtree(outer, ignore_errors=True)
+
+
+def _remove_abandoned(home: Path) -> None:
+    """Remove what processes that were killed while they built have left."""
+    for work in home.glob(f"{WORK}*"):
+        if is_abandoned(work):
+            log.info(f"removing {work}, left by a process that was killed while it counted")
+            shutil.rmtree(work, ignore_errors=True)
 
 
 def _rename(work: Path, folder: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,16 +11,15 @@ import numpy as np
 
 from contig.data.columns import Array, shortened
 from contig.data.indexing.column_files import ColumnFile
+from contig.data.indexing.database import Database
 from contig.data.indexing.progress_file import BuildProgress, StreamFacts
-from contig.data.indexing.sources import Sources, sql_text
+from contig.data.indexing.sources import TEXT, Check, Sources
 from contig.data.validation import FILL, no_events
-from contig.errors import ConfigError, DataError, DiskError
+from contig.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from duckdb import DuckDBPyConnection
 
-ROWS_FETCHED = 1 << 18
 EVENT_BYTES = 256  # that DuckDB needs to sort an event and join both ids, besides its features
 MICROSECONDS = 1_000_000
 
@@ -44,61 +41,24 @@ class Budget(NamedTuple):
         return max(1, self.events * EVENT_BYTES // (EVENT_BYTES + 8 * width))
 
 
-@contextmanager
-def connected(folder: Path, budget: Budget) -> Iterator[DuckDBPyConnection]:
-    """Open DuckDB's working file in a folder, with bounded memory; what does not fit goes to the disk."""
-    try:
-        import duckdb
-    except ImportError:
-        raise ConfigError("Indexing needs DuckDB; install it with: pip install 'contig[index]'") from None
-    connection = None
-    try:
-        connection = duckdb.connect(str(folder / "work.duckdb"))
-        connection.execute(f"SET memory_limit='{max(budget.duckdb_bytes >> 20, 64)}MiB'")
-        connection.execute(f"SET temp_directory={sql_text(str(folder / 'spill'))}")
-        connection.execute(f"SET threads={int(os.environ.get('OMP_NUM_THREADS') or os.cpu_count() or 1)}")
-        connection.execute("SET enable_progress_bar=false")
-        yield connection
-    except duckdb.InterruptException:
-        raise KeyboardInterrupt from None
-    except duckdb.Error as error:
-        raise _explained(error, folder) from error
-    except RuntimeError as error:
-        if "interrupted" in str(error):  # DuckDB takes Ctrl-C while it sorts
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        if connection is not None:
-            connection.close()
-
-
-def _explained(error: Exception, folder: Path) -> Exception:
-    reason = str(error).splitlines()[0][:300]
-    if "No space left" in str(error) or "max_temp_directory_size" in str(error):
-        return DiskError(f"{folder}: {reason}; free some space there, or choose another folder.")
-    if "OutOfMemory" in type(error).__name__:
-        return ConfigError(f"The memory is too small for these files ({reason}); raise --memory.")
-    return DataError(f"The files cannot be read ({reason}); check them, or write them again.")
-
-
 # --- checking and numbering --------------------------------------------------------------------------
 
 
-def survey(connection: DuckDBPyConnection, sources: Sources, budget: Budget, origin: str) -> StreamFacts:
+def survey(database: Database, sources: Sources, budget: Budget, origin: str) -> StreamFacts:
     """Check every row but its features, number the nodes, and divide the time into parts."""
     checks = [check for column in sources.columns for check in column.checks]
     counted = "".join(f", count_if({check.condition})" for check in checks)
     fraction = f"count_if({sources.t.sql} % {MICROSECONDS} <> 0)" if sources.dates else "0"
-    events, fractions, *bad = _row(connection, f"SELECT count(*), {fraction}{counted} FROM {sources.table}")
+    events, fractions, *bad = database.row(f"SELECT count(*), {fraction}{counted} FROM {sources.table}")
     if not events:
         raise no_events(origin)
     for check, found in zip(checks, bad, strict=True):
         if found:
-            raise _bad_row(connection, sources, check.condition, check.column, check.problem)
+            raise _bad_row(database, sources, check)
     whole = not (sources.float_times or (sources.dates and fractions))
-    width = _width(connection, sources)
-    bipartite, numbers = _number_nodes(connection, sources)
-    longest = _row(connection, "SELECT max(length(label)) FROM nodes")[0] if sources.text_ids else 0
+    width = _width(database, sources)
+    bipartite, numbers = _number_nodes(database, sources)
+    longest = database.row("SELECT max(length(label)) FROM nodes")[0] if sources.text_ids else 0
     return StreamFacts(
         events=events,
         width=width,
@@ -109,29 +69,26 @@ def survey(connection: DuckDBPyConnection, sources: Sources, budget: Budget, ori
         nodes=numbers[1],
         text_length=longest,
         dates=sources.dates,
-        cuts=_cuts(connection, sources, events, budget.events_at_once(width)),
+        cuts=_cuts(database, sources, events, budget.events_at_once(width)),
     )
 
 
-def _bad_row(
-    connection: DuckDBPyConnection, sources: Sources, condition: str, column: str, problem: str
-) -> DataError:
+def _bad_row(database: Database, sources: Sources, check: Check) -> DataError:
     """Describe the first row that meets a condition."""
-    quoted = column.replace('"', '""')
-    file, row, value = _row(
-        connection,
-        f'SELECT file_index, file_row_number, "{quoted}" FROM {sources.table} WHERE {condition} '
-        "ORDER BY file_index, file_row_number LIMIT 1",
+    quoted = check.column.replace('"', '""')
+    file, row, value, kind = database.row(
+        f'SELECT file_index, file_row_number, CAST("{quoted}" AS VARCHAR), typeof("{quoted}") '
+        f"FROM {sources.table} WHERE {check.condition} ORDER BY file_index, file_row_number LIMIT 1",
     )
-    shown = "" if value is None else f" {shortened(repr(value))}"
-    return DataError(f"{sources.place(file, row)}, column {column!r}:{shown} {problem}")
+    shown = "" if value is None else f" {shortened(repr(value) if kind == TEXT else value)}"
+    return DataError(f"{sources.place(file, row)}, column {check.column!r}:{shown} {check.problem}")
 
 
-def _width(connection: DuckDBPyConnection, sources: Sources) -> int:
+def _width(database: Database, sources: Sources) -> int:
     """Return the number of features of every event."""
     if sources.features is None:
         return 0
-    (found,) = _row(connection, f"SELECT first(len({sources.features.sql})) FROM {sources.table}")
+    (found,) = database.row(f"SELECT first(len({sources.features.sql})) FROM {sources.table}")
     if found is None:
         raise DataError(
             f"{sources.place(0, 0)}: the feature list is missing; fill it in or remove the event."
@@ -139,54 +96,48 @@ def _width(connection: DuckDBPyConnection, sources: Sources) -> int:
     return int(found)
 
 
-def _number_nodes(connection: DuckDBPyConnection, sources: Sources) -> tuple[bool, tuple[int, int]]:
+def _number_nodes(database: Database, sources: Sources) -> tuple[bool, tuple[int, int]]:
     """Create the table ``nodes`` (label, is_dst, id) with ids in the order of the labels, sources first."""
     for side, column in (("sources", sources.src), ("destinations", sources.dst)):
-        connection.execute(
+        database.rows(
             f"CREATE OR REPLACE TABLE {side} AS SELECT DISTINCT {column.sql} AS label FROM {sources.table}"
         )
     bipartite = sources.bipartite
     if bipartite is None:
-        shared = _row(connection, "SELECT count(*) FROM sources SEMI JOIN destinations USING (label)")
+        shared = database.row("SELECT count(*) FROM sources SEMI JOIN destinations USING (label)")
         bipartite = shared[0] == 0
     both = "SELECT label, false AS is_dst FROM sources UNION ALL SELECT label, true FROM destinations"
     if not bipartite:
         both = "SELECT label, false AS is_dst FROM (FROM sources UNION FROM destinations)"
-    connection.execute(
+    database.rows(
         "CREATE OR REPLACE TABLE nodes AS SELECT *, row_number() OVER (ORDER BY is_dst, label) - 1 AS id "
         f"FROM ({both})"
     )
-    connection.execute("DROP TABLE sources; DROP TABLE destinations; CHECKPOINT")
-    of_sources, nodes = _row(connection, "SELECT count_if(NOT is_dst), count(*) FROM nodes")
+    database.rows("DROP TABLE sources; DROP TABLE destinations; CHECKPOINT")
+    of_sources, nodes = database.row("SELECT count_if(NOT is_dst), count(*) FROM nodes")
     return bipartite, (of_sources, nodes)
 
 
-def _cuts(connection: DuckDBPyConnection, sources: Sources, events: int, at_once: int) -> tuple[str, ...]:
+def _cuts(database: Database, sources: Sources, events: int, at_once: int) -> tuple[str, ...]:
     """Return the times that divide the events into parts of about equal size."""
     parts = -(-events // at_once)
     if parts == 1:
         return ()
     shares = ", ".join(str(part / parts) for part in range(1, parts))
-    (times,) = _row(connection, f"SELECT approx_quantile({sources.t.sql}, [{shares}]) FROM {sources.table}")
+    (times,) = database.row(f"SELECT approx_quantile({sources.t.sql}, [{shares}]) FROM {sources.table}")
     return tuple(repr(time) for time in sorted(set(times)))
-
-
-def _row(connection: DuckDBPyConnection, query: str) -> tuple[Any, ...]:
-    """Return the only row of a result."""
-    (row,) = connection.execute(query).fetchall()
-    return tuple(row)
 
 
 # --- writing -----------------------------------------------------------------------------------------
 
 
-def write_ids(connection: DuckDBPyConnection, facts: StreamFacts, folder: Path) -> None:
+def write_ids(database: Database, facts: StreamFacts, folder: Path) -> None:
     """Write the ids of all nodes, and on which side each is."""
     dtype = np.dtype(f"<U{facts.text_length}") if facts.text_length else np.dtype("<i8")
     file = ColumnFile(folder / "ids.npy", dtype, (facts.nodes,))
     file.open(0)
     try:
-        for batch in _batches(connection, "SELECT label FROM nodes ORDER BY id"):
+        for batch in database.batches("SELECT label FROM nodes ORDER BY id"):
             values = batch.column(0)
             file.append(np.asarray(values.to_pylist(), dtype) if facts.text_length else values.to_numpy())
         file.sync()
@@ -216,7 +167,7 @@ def event_files(facts: StreamFacts, folder: Path) -> dict[str, ColumnFile]:
 
 
 def write_events(
-    connection: DuckDBPyConnection,
+    database: Database,
     sources: Sources,
     progress: BuildProgress,
     folder: Path,
@@ -231,7 +182,7 @@ def write_events(
             file.open(progress.events)
         for part in range(progress.parts, len(facts.cuts) + 1):
             count = 0
-            for batch in _batches(connection, _part_query(sources, facts, part)):
+            for batch in database.batches(_part_query(sources, facts, part)):
                 for name, values in _event_columns(batch, facts, sources).items():
                     files[name].append(values)
                 count += batch.num_rows
@@ -273,10 +224,6 @@ def _part_query(sources: Sources, facts: StreamFacts, part: int) -> str:
     )
 
 
-def _batches(connection: DuckDBPyConnection, query: str) -> Iterator[pa.RecordBatch]:
-    yield from connection.sql(query).to_arrow_reader(ROWS_FETCHED)
-
-
 def _event_columns(batch: pa.RecordBatch, facts: StreamFacts, sources: Sources) -> dict[str, Array]:
     columns = {name: batch.column(name).to_numpy() for name in ("src", "dst", "t")}
     if sources.dates:
@@ -298,11 +245,13 @@ def _features(batch: pa.RecordBatch, width: int, sources: Sources) -> Array:
     if (wrong := lengths != width).any():
         row = int(np.argmax(wrong))
         found = "no features" if lengths[row] < 0 else f"{lengths[row]} features"
-        raise _feature_error(batch, row, sources, f"has {found}, but the first event has {width}.")
+        problem = f"has {found}, but the first event has {width}; all need the same number."
+        raise _feature_error(batch, row, sources, problem)
     matrix: Array = pc.list_flatten(lists).to_numpy(zero_copy_only=False).reshape(-1, width)
     if not np.isfinite(matrix).all():
         row = int(np.argmax(~np.isfinite(matrix).all(axis=1)))
-        raise _feature_error(batch, row, sources, f"a feature is missing or not a finite float32; {FILL}")
+        problem = f"a feature is missing or not a finite float32; scale very large features and {FILL}"
+        raise _feature_error(batch, row, sources, problem)
     return matrix
 
 

@@ -8,22 +8,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from contig.data.numbers import EXACT
+from contig.data.columns import in_words
+from contig.data.indexing.database import Database, sql_text
+from contig.data.numbers import EXACT, TOO_LARGE
 from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.data.readers.opened import Roles
-from contig.data.readers.parquet import check_types, open_files, parquet_files
+from contig.data.readers.parquet import common_types, open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
-from contig.data.time_columns import BAD_TIME, TOO_FINE
-from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID, UNKNOWN_LABEL
+from contig.data.time_columns import TOO_FINE
+from contig.data.validation import BAD_ID, BAD_TEXT_ID, EMPTY_ID, UNKNOWN_LABEL
 from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection
+    import pyarrow as pa
 
 INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 FLOAT = re.compile(r"FLOAT|DOUBLE")
 NUMBER_LIST = re.compile(r"(FLOAT|DOUBLE|U?(TINY|SMALL|BIG)?INT(EGER)?)\[\d*\]")
+NUMBER = re.compile(f"{INTEGER.pattern}|{FLOAT.pattern}|BOOLEAN")
 DATE = re.compile(r"DATE|TIMESTAMP.*")
+TEXT = "VARCHAR"
+NOTHING = '"NULL"'  # of a column without any value
+LARGEST = 2**63 - 1
+NOT_FINITE_TIME = "is not a time; times are finite numbers or dates. Fix or remove the event."
+BAD_CLASS = "is not a whole number; labels are class numbers such as 0 and 1. Convert the column first."
 
 
 class Check(NamedTuple):
@@ -73,9 +81,20 @@ class Sources:
         return f"{self.paths[file]}, row {row} (counted from 0)"
 
 
-def find_sources(
-    given: Sequence[Path], reading: ReadOptions, connection: DuckDBPyConnection, origin: str
-) -> Sources:
+@dataclass(frozen=True)
+class _Types:
+    """The types of the columns, by name."""
+
+    origin: str
+    sql: dict[str, str]  # as DuckDB calls them
+    stored: dict[str, pa.DataType]  # of the columns that are used
+
+    def error(self, name: str, expected: str) -> DataError:
+        """Return the error for a column of another type."""
+        return DataError(f"{self.origin}: column {name!r} holds {in_words(self.stored[name])}; {expected}")
+
+
+def find_sources(given: Sequence[Path], reading: ReadOptions, database: Database, origin: str) -> Sources:
     """Find the columns of the files, and how each is read."""
     paths = tuple(path for one in given for path in parquet_files(one))
     _reject_options(reading)
@@ -83,20 +102,20 @@ def find_sources(
     roles = find_roles(opened, reading)
     _reject_encoding(roles, origin)
     names = list(opened.names)
-    check_types(paths, [names[i] for i in roles.positions])
+    stored = common_types(paths, [names[i] for i in roles.positions])
     table = f"read_parquet([{_listed(paths)}])"
-    described = connection.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
-    types = {name: kind for name, kind, *_ in described}
-    text = any(types[names[i]] == "VARCHAR" for i in (roles.src, roles.dst))
-    kind = types[names[roles.t]]
-    label = None if roles.label is None else _label(names[roles.label], types)
+    described = database.rows(f"DESCRIBE SELECT * FROM {table}")
+    types = _Types(origin, {name: kind for name, kind, *_ in described}, stored)
+    text = any(types.sql[names[i]] == TEXT for i in (roles.src, roles.dst))
+    kind = types.sql[names[roles.t]]
+    label = None if roles.label is None else _label_column(names[roles.label], types)
     return Sources(
         paths=paths,
-        src=_id_column(names[roles.src], types, text, origin),
-        dst=_id_column(names[roles.dst], types, text, origin),
-        t=_time_column(names[roles.t], kind, origin),
+        src=_id_column(names[roles.src], types, text),
+        dst=_id_column(names[roles.dst], types, text),
+        t=_time_column(names[roles.t], types),
         label=label,
-        features=_feature_column([names[i] for i in roles.features], types, origin),
+        features=_feature_column([names[i] for i in roles.features], types),
         text_ids=text,
         dates=bool(DATE.fullmatch(kind)),
         float_times=bool(FLOAT.fullmatch(kind)),
@@ -115,72 +134,86 @@ def _reject_options(reading: ReadOptions) -> None:
 def _reject_encoding(roles: Roles, origin: str) -> None:
     if roles.raw:
         raise ConfigError(
-            f"{origin}: an index takes features as they are, without encoding them: store them as lists of "
-            "numbers or as columns f0, f1, ..., or leave them out (features=False, --features none)."
+            f"{origin}: an index takes features as they are, without standardizing or encoding them. Rename "
+            "columns of numbers to f0, f1, ..., or store them as one column of lists; encode others first. "
+            "Or leave features out (features=False, --features none)."
         )
 
 
-def _id_column(name: str, types: dict[str, str], text: bool, origin: str) -> EventColumn:
-    column, kind = _quoted(name), types[name]
+def _id_column(name: str, types: _Types, text: bool) -> EventColumn:
+    column, kind = _quoted(name), types.sql[name]
     checks = [Check(f"{column} IS NULL", name, "the id is missing; fill it in or remove the event.")]
-    if kind == "VARCHAR":
-        checks.append(Check(f"{column} = '' OR contains({column}, chr(0))", name, BAD_TEXT_ID))
+    if kind == TEXT:
+        checks += [Check(f"{column} = ''", name, EMPTY_ID)]
+        checks += [Check(f"contains({column}, chr(0))", name, BAD_TEXT_ID)]
     elif FLOAT.fullmatch(kind):
         checks.append(Check(_not_whole(column), name, BAD_ID))
     elif not INTEGER.fullmatch(kind):
-        raise _wrong_type(origin, name, kind, "ids must be integers or text.")
-    sql = column if kind == "VARCHAR" else f"CAST({column} AS BIGINT)"
+        raise types.error(name, "ids must be integers or text. Convert the column first.")
+    checks += _too_large(name, kind)
+    sql = column if kind == TEXT else f"CAST({column} AS BIGINT)"
     return EventColumn(name, f"CAST({sql} AS VARCHAR)" if text else sql, tuple(checks))
 
 
-def _time_column(name: str, kind: str, origin: str) -> EventColumn:
-    column = _quoted(name)
+def _time_column(name: str, types: _Types) -> EventColumn:
+    column, kind = _quoted(name), types.sql[name]
     missing = Check(f"{column} IS NULL", name, "the time is missing; fill it in or remove the event.")
     if INTEGER.fullmatch(kind):
-        return EventColumn(name, f"CAST({column} AS BIGINT)", (missing,))
+        return EventColumn(name, f"CAST({column} AS BIGINT)", (missing, *_too_large(name, kind)))
     if FLOAT.fullmatch(kind):
-        bad = Check(f"NOT isfinite({column})", name, BAD_TIME)
+        bad = Check(f"NOT isfinite({column})", name, NOT_FINITE_TIME)
         return EventColumn(name, f"CAST({column} AS DOUBLE)", (missing, bad))
     if not DATE.fullmatch(kind):
-        raise _wrong_type(origin, name, kind, "times must be numbers or timestamps; convert the column.")
-    checks = [missing, Check(f"NOT isfinite({column})", name, BAD_TIME)]
+        parsed = f"strptime({column}, '%Y-%m-%d') AS {column}"
+        example = f"COPY (SELECT * REPLACE ({parsed}) FROM 'a.parquet') TO 'b.parquet'"
+        cure = f", for instance with DuckDB: {example}." if kind == TEXT else "."
+        raise types.error(name, f"times must be numbers or dates. Convert the column first{cure}")
+    checks = [missing, Check(f"NOT isfinite({column})", name, NOT_FINITE_TIME)]
     if kind == "TIMESTAMP_NS":
         checks.append(Check(f"epoch_ns({column}) % 1000 <> 0", name, TOO_FINE))
     return EventColumn(name, f"epoch_us({column})", tuple(checks))
 
 
-def _label(name: str, types: dict[str, str]) -> EventColumn:
-    """Return the column of the labels; one that is missing or NaN is not known."""
-    known, checks = _quoted(name), []
-    if FLOAT.fullmatch(types[name]):
+def _label_column(name: str, types: _Types) -> EventColumn:
+    """Return the column of the labels; one that is missing, NaN or empty text is not known."""
+    known, kind, checks = _quoted(name), types.sql[name], _too_large(name, types.sql[name])
+    if FLOAT.fullmatch(kind):
         known = f"nullif({known}, 'nan'::DOUBLE)"
-        checks.append(Check(_not_whole(known), name, BAD_LABEL))
+        checks.append(Check(_not_whole(known), name, BAD_CLASS))
+    elif kind == TEXT:
+        written = f"nullif(trim({known}), '')"
+        known = f"TRY_CAST({written} AS DOUBLE)"
+        checks.append(
+            Check(f"{written} IS NOT NULL AND ({known} IS NULL OR {_not_whole(known)})", name, BAD_CLASS)
+        )
+    elif not (INTEGER.fullmatch(kind) or kind in ("BOOLEAN", NOTHING)):
+        raise types.error(name, "labels must be whole numbers. Convert the column first.")
     return EventColumn(name, f"coalesce(CAST({known} AS BIGINT), {UNKNOWN_LABEL})", tuple(checks))
 
 
-def _feature_column(names: Sequence[str], types: dict[str, str], origin: str) -> EventColumn | None:
+def _too_large(name: str, kind: str) -> list[Check]:
+    """Return the check for integers that the columns of a stream cannot hold."""
+    return [Check(f"{_quoted(name)} > {LARGEST}", name, TOO_LARGE)] if kind == "UBIGINT" else []
+
+
+def _feature_column(names: Sequence[str], types: _Types) -> EventColumn | None:
+    """Return the lists of features; a number beyond float32 becomes a missing one."""
     if not names:
         return None
+    listed = len(names) == 1 and "[" in types.sql[names[0]]
     for name in names:
-        fits = (
-            NUMBER_LIST
-            if len(names) == 1 and "[" in types[name]
-            else re.compile(f"{INTEGER.pattern}|{FLOAT.pattern}|BOOLEAN")
-        )
-        if not fits.fullmatch(types[name]):
-            raise _wrong_type(origin, name, types[name], "features must be numbers.")
-    if len(names) == 1 and "[" in types[names[0]]:
-        return EventColumn(names[0], f"CAST({_quoted(names[0])} AS FLOAT[])")
-    numbers = ", ".join(f"CAST({_quoted(name)} AS FLOAT)" for name in names)
+        if not (NUMBER_LIST if listed else NUMBER).fullmatch(types.sql[name]):
+            raise types.error(
+                name, "features must be numbers, or lists of numbers. Convert the column first."
+            )
+    if listed:
+        return EventColumn(names[0], f"TRY_CAST({_quoted(names[0])} AS FLOAT[])")
+    numbers = ", ".join(f"TRY_CAST({_quoted(name)} AS FLOAT)" for name in names)
     return EventColumn(", ".join(names), f"list_value({numbers})")
 
 
 def _not_whole(column: str) -> str:
     return f"NOT isfinite({column}) OR {column} <> floor({column}) OR abs({column}) >= {EXACT}"
-
-
-def _wrong_type(origin: str, name: str, kind: str, expected: str) -> DataError:
-    return DataError(f"{origin}: column {name!r} holds {kind} values; {expected}")
 
 
 def _listed(paths: Sequence[Path]) -> str:
@@ -190,9 +223,3 @@ def _listed(paths: Sequence[Path]) -> str:
 def _quoted(name: str) -> str:
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
-
-
-def sql_text(value: str) -> str:
-    """Return a text as SQL writes it."""
-    escaped = value.replace("'", "''")
-    return f"'{escaped}'"

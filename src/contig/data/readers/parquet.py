@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from contig.data.columns import is_text
+from contig.data.columns import in_words, is_list, is_text
 from contig.data.read_options import ReadOptions
 from contig.data.readers.limits import size_limit, too_large
 from contig.data.readers.names import listed
@@ -73,8 +73,8 @@ def open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
     return OpenedTable(str(origin), schema.names, load, place, list_columns(schema), other_columns(schema))
 
 
-def check_types(paths: Sequence[Path], names: Sequence[str]) -> None:
-    """Raise unless every file has these columns, in types whose values the first file's types hold.
+def common_types(paths: Sequence[Path], names: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the types of these columns in the first file; raise unless they hold the values of every file.
 
     A reader that takes the types of the first file would round the fractions of the others, for instance.
     """
@@ -87,10 +87,14 @@ def check_types(paths: Sequence[Path], names: Sequence[str]) -> None:
             own = _plain(schema.field(schema.names.index(name)).type)
             known = first.setdefault(name, own)
             if own != known and not _holds(known, own):
+                here, there = in_words(own), in_words(known)
+                if here == there:
+                    here, there = f"{here} ({own})", f"{there} ({known})"
                 raise DataError(
-                    f"{path}: column {name!r} holds {own}, but {known} in {paths[0]}. Give each column the "
+                    f"{path}: column {name!r} holds {here}, but {there} in {paths[0]}. Give each column the "
                     "same type in every file."
                 )
+    return first
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -98,8 +102,8 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
         return _plain(kind.value_type)
     if is_text(kind):
-        return pa.string()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return pa.string() if "string" in str(kind) else pa.binary()
+    if is_list(kind):
         return pa.list_(_plain(kind.value_type))
     return kind
 
