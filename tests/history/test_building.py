@@ -460,6 +460,7 @@ def test_a_column_that_cannot_be_written_says_why(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+@pytest.mark.usefixtures("usual_ctrl_c")
 def test_ctrl_c_ends_a_build_during_any_call_of_duckdb_and_it_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,10 @@ import pytest
 from contig.data.indexing.database import connected
 
 pytest.importorskip("duckdb", reason="an index needs the extra index")
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+pytestmark = [
+    pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them"),
+    pytest.mark.usefixtures("usual_ctrl_c"),
+]
 
 MEMORY = 64 << 20
 WITHOUT_END = "SELECT sum(one.i * other.i) FROM range(100000000) one(i), range(100000000) other(i)"
@@ -88,9 +91,10 @@ def test_a_second_ctrl_c_is_raised_at_once(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
-import os, signal, sys
+import signal, sys
 from pathlib import Path
 from contig.data.indexing.database import connected
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
 with connected(Path(sys.argv[1]), 64 << 20) as database:
     print("begun", flush=True)
     database.rows(sys.argv[2])
@@ -107,7 +111,10 @@ def test_ctrl_c_ends_a_query_that_is_running(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "begun\n"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert "KeyboardInterrupt" in errors
     assert "Error" not in errors
 
