@@ -67,6 +67,7 @@ def test_clock_counts_waiting_only_where_it_is_asked_to(monkeypatch):
 
 def test_two_sizes_are_measured_with_the_options_of_the_run(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(scale, "in_new_process", lambda work, *arguments: work(*arguments))
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # which the benchmark sets
     sessions, real = [], scale.Session
     monkeypatch.setattr(scale, "Session", lambda *given: sessions.append(real(*given)) or sessions[-1])
     for name, value in {"QUERIES": 50, "LOOKUP_ROUNDS": 1, "WARM_STEPS": 1, "TIMED_STEPS": 2}.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 from support.memory_flags import asks_for_huge_pages, has_huge_pages, is_read_by_page
 
 from contig.data import mapped_arrays
-from contig.data.mapped_arrays import HUGE_PAGE, MEMORY_LIMIT, map_growing, map_private, memory_size
+from contig.data.columns import Array
+from contig.data.mapped_arrays import HUGE_PAGE, map_growing, map_private, memory_size, read_in_order
 
 
 @pytest.mark.parametrize("shape", [(7,), (300_001,), (50_003, 5)])
@@ -65,15 +67,51 @@ def test_only_scattered_files_that_leave_the_memory_are_read_page_by_page(
     assert by_page(4 * size - 1, scattered=False) == [False, False]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+@pytest.mark.parametrize("how", [map_private, map_growing])
+def test_a_pass_over_a_scattered_file_reads_in_advance(
+    how: Callable[..., Array], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "values.npy"
+    np.save(path, np.zeros(4 * HUGE_PAGE, np.uint8))
+    monkeypatch.setattr(mapped_arrays, "memory_size", lambda: path.stat().st_size)
+    arrays = [how(path, scattered=True) for _ in range(2)]
+
+    def by_page() -> list[bool]:
+        return [is_read_by_page(array.ctypes.data + HUGE_PAGE) for array in arrays]
+
+    with read_in_order([arrays[0][3:], np.zeros(5)]):
+        assert by_page() == [False, True]
+    assert by_page() == [True, True]
+    arrays.clear()
+    assert not mapped_arrays._scattered
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="containers are Linux's")
-def test_the_memory_of_a_container_is_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limit = tmp_path / MEMORY_LIMIT.name
-    monkeypatch.setattr(mapped_arrays, "MEMORY_LIMIT", limit)
+@pytest.mark.parametrize(
+    ("groups", "file"),
+    [
+        ("0::/\n", "memory.max"),
+        ("0::/job/step\n", "job/step/memory.max"),
+        ("0::/job/step\n", "job/memory.max"),
+        ("0::/outside/of/the/container\n", "memory.max"),
+        ("7:cpu,cpuacct:/fast\n4:hugetlb,memory:/job\n0::/\n", "memory/job/memory.limit_in_bytes"),
+        ("4:memory:/docker/2b:7\n", "memory/memory.limit_in_bytes"),
+    ],
+)
+def test_the_memory_of_a_container_is_its_limit(
+    groups: str, file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, path in (("OWN_GROUPS", tmp_path / "own"), ("GROUPS", tmp_path / "groups")):
+        monkeypatch.setattr(mapped_arrays, name, path)
     of_machine = memory_size()
     total = next(
         line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")
     )
     assert of_machine == pytest.approx(1024 * int(total.split()[1]), rel=0.01)
+    (tmp_path / "own").write_text(groups)
+    limit = tmp_path / "groups" / file
+    limit.parent.mkdir(parents=True)
     for text, expected in (("max\n", of_machine), ("1048576\n", 1 << 20), (f"{1 << 60}\n", of_machine)):
         limit.write_text(text)
         assert memory_size() == expected

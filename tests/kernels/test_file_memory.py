@@ -14,6 +14,7 @@ from support.memory_flags import is_read_by_page
 from support.problems import random_stream
 from torch import Tensor
 
+from contig.data import mapped_arrays
 from contig.errors import ConfigError, DiskError
 from contig.kernels.file_memory import file_tensor
 from contig.models import NodeState
@@ -41,24 +42,52 @@ def mapped_files(folder: Path) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs /proc")
 def test_a_tensor_lives_in_a_file_without_a_name(folder: Path) -> None:
-    rows, in_order = file_tensor((5, 3), torch.int64)
-    assert rows.tolist() == [[0, 0, 0]] * 5
-    rows[2] = torch.tensor([1, 2, 3])
+    tensor = file_tensor((5, 3), torch.int64)
+    assert tensor.rows.tolist() == [[0, 0, 0]] * 5
+    tensor.rows[2] = torch.tensor([1, 2, 3])
+    in_order = tensor.in_order()
     assert in_order.sum() == 6
     in_order[4, 0] = 10
-    assert rows.sum() == 16
+    assert tensor.rows.sum() == 16
     assert not list(folder.iterdir())
     assert mapped_files(folder) == 2
-    del rows, in_order
+    opened = tensor.file
+    os.fstat(opened)
+    del tensor
+    assert mapped_files(folder) == 1
+    assert in_order.sum() == 16
+    del in_order
     assert mapped_files(folder) == 0
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(opened)
     assert file_tensor((0, 3), torch.float32).rows.shape == (0, 3)
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="needs /proc")
-def test_only_the_mapping_for_random_places_is_not_read_in_advance(folder: Path) -> None:
+@pytest.mark.parametrize(("memory", "by_page"), [(4 * 84_000, False), (4 * 84_000 - 1, True)])
+def test_random_places_of_what_may_not_fit_into_memory_are_not_read_in_advance(
+    memory: int, by_page: bool, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mapped_arrays, "memory_size", lambda: memory)
     tensor = file_tensor((3000, 7), torch.float32)
-    found = [is_read_by_page(mapped.data_ptr()) for mapped in tensor]
-    assert found == [True, False]
+    found = [is_read_by_page(mapped.data_ptr()) for mapped in (tensor.rows, tensor.in_order())]
+    assert found == [by_page, False]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
+def test_a_pass_over_all_rows_counts_their_pages_once(folder: Path) -> None:
+    def mapped_bytes() -> int:
+        status = Path("/proc/self/status").read_text("utf-8")
+        names = ("RssFile", "RssShmem")  # the folder may be in memory
+        return sum(int(line.split()[1]) for line in status.splitlines() if line.startswith(names)) << 10
+
+    before, size = mapped_bytes(), 40 << 20
+    tensor = file_tensor((size,), torch.uint8)
+    tensor.rows.fill_(1)
+    assert int(tensor.in_order().sum()) == size
+    kept = tensor.in_order()
+    kept.fill_(2)
+    assert mapped_bytes() - before == pytest.approx(size, rel=0.1)
 
 
 def test_node_states_on_disk_are_independent_and_grow(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from functools import partial
 from typing import Any
@@ -10,13 +11,24 @@ from typer.core import TyperCommand
 
 
 class Command(TyperCommand):
-    """A command whose help has no types next to flags and arguments, and no braces and parentheses."""
+    """A command whose help has no types next to flags and arguments, and no braces and parentheses.
+
+    Its paragraphs fill the width of the terminal: Typer keeps the line breaks of the source.
+    """
+
+    def __init__(self, *arguments: Any, help: str | None = None, **options: Any) -> None:
+        super().__init__(*arguments, help=help and _filled(help), **options)
 
     def get_params(self, ctx: Any) -> list[Any]:
         return readable(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [re.sub(r"^\{(.+?)(\.\.\.)?\}", r"\1", piece) for piece in super().collect_usage_pieces(ctx)]
+
+
+def _filled(text: str) -> str:
+    """Return a text without line breaks within its paragraphs."""
+    return "\n\n".join(" ".join(part.split("\n")) for part in inspect.cleandoc(text).split("\n\n"))
 
 
 def readable(params: list[Any]) -> list[Any]:

@@ -7,6 +7,8 @@ import mmap
 import os
 import sys
 import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ FAILED = ctypes.c_void_p(-1).value
 HUGE_PAGE = 1 << 21  # bytes; a file is mapped by huge pages only from a multiple of this address on
 # Shares of the memory that a file may fill; an index has four times the size of its largest file.
 HUGE_PAGES_UP_TO, IN_ADVANCE_UP_TO = 1 / 8, 1 / 4
-MEMORY_LIMIT = Path("/sys/fs/cgroup/memory.max")  # of a container
+OWN_GROUPS, GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")  # of containers on Linux
 
 
 def map_private(path: Path, *, scattered: bool = False) -> Array:
@@ -30,8 +32,10 @@ def map_private(path: Path, *, scattered: bool = False) -> Array:
     """
     array: Array = np.lib.format.open_memmap(path, mode="c")
     memory: Any = array.base
-    if scattered and isinstance(memory, mmap.mmap) and not _read_in_advance(len(memory)):
+    if scattered and isinstance(memory, mmap.mmap) and not is_read_in_advance(len(memory)):
         memory.madvise(mmap.MADV_RANDOM)
+        header = array.offset  # type: ignore[attr-defined]
+        _note_scattered(memory, array.ctypes.data - header, len(memory))
     return array
 
 
@@ -69,14 +73,18 @@ def _reserve_and_map(path: Path, size: int, scattered: bool) -> Any:
         if libc.mmap(address, length, READ_WRITE, flags, file.fileno(), 0) == FAILED:
             libc.munmap(start, reserved)
             return None
-    _advise(libc, address, length, scattered)
+    by_page = _advise(libc, address, length, scattered)
     memory = (ctypes.c_char * size).from_address(address)
+    if by_page:
+        _note_scattered(memory, address, length)
     weakref.finalize(memory, libc.munmap, start, reserved)
     return memory
 
 
-def _advise(libc: Any, address: int, length: int, scattered: bool) -> None:
+def _advise(libc: Any, address: int, length: int, scattered: bool) -> bool:
     """Say how a mapped file is read: in huge pages if it is small, in single ones if it is large.
+
+    Returns whether it is read in single ones.
 
     Random reads of a large file in huge pages miss the cache of addresses far less often, and it is read from
     the disk in pieces of 2 MiB. A file that does not stay in memory would be read in these again and again.
@@ -84,28 +92,69 @@ def _advise(libc: Any, address: int, length: int, scattered: bool) -> None:
     advice = None
     if HUGE_PAGE <= length <= HUGE_PAGES_UP_TO * memory_size():
         advice = getattr(mmap, "MADV_HUGEPAGE", None)
-    elif scattered and not _read_in_advance(length):
+    elif scattered and not is_read_in_advance(length):
         advice = mmap.MADV_RANDOM
     if advice is not None:
-        libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-        libc.madvise(address, length, advice)  # only advice: a system without huge pages refuses it
+        _madvise(libc, address, length, advice)
+    return advice == mmap.MADV_RANDOM
 
 
-def _read_in_advance(length: int) -> bool:
+def _madvise(libc: Any, address: int, length: int, advice: int) -> None:
+    libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.madvise(address, length, advice)  # only advice: a system without huge pages refuses it
+
+
+_scattered: dict[int, int] = {}  # files that are read page by page: their addresses and lengths
+
+
+def _note_scattered(memory: object, address: int, length: int) -> None:
+    _scattered[address] = length
+    weakref.finalize(memory, _scattered.pop, address, None)
+
+
+@contextmanager
+def read_in_order(arrays: Iterable[Array]) -> Iterator[None]:
+    """Declare that arrays, also those mapped as scattered, are read in order in this block."""
+    starts = [array.ctypes.data for array in arrays]
+    files = [file for file in list(_scattered.items()) if any(0 <= at - file[0] < file[1] for at in starts)]
+    libc = ctypes.CDLL(None) if files else None
+    for address, length in files:
+        _madvise(libc, address, length, mmap.MADV_NORMAL)
+    try:
+        yield
+    finally:
+        for address, length in files:
+            _madvise(libc, address, length, mmap.MADV_RANDOM)
+
+
+def is_read_in_advance(length: int) -> bool:
     """Return whether reading one page of a file may read those around it.
 
-    In a file that does not stay in memory, they take the place of pages that were needed.
+    In a file that does not stay in memory, they take the place of pages that were needed. What a system
+    reads page by page it may keep without regard to when it was used (Linux since 6.3).
     """
     return not hasattr(mmap, "MADV_RANDOM") or length <= IN_ADVANCE_UP_TO * memory_size()
 
 
 def memory_size() -> int:
     """Return the size of the machine's memory in bytes, or the limit of the container if that is less."""
-    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_limits()])
+
+
+def _limits() -> Iterator[int]:
+    """Yield the limits of the groups of processes that this one belongs to (cgroups of both versions)."""
     try:
-        return min(size, int(MEMORY_LIMIT.read_text()))
-    except (OSError, ValueError):  # no such file, or "max"
-        return size
+        groups = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
+    except OSError:
+        return
+    for _, kinds, path in groups:
+        if kinds and "memory" not in kinds.split(","):
+            continue
+        root, name = (GROUPS / "memory", "memory.limit_in_bytes") if kinds else (GROUPS, "memory.max")
+        inner = root / path.lstrip("/")  # which a container may not see: then its own is the root
+        for folder in (inner, *inner.parents[: len(inner.parts) - len(root.parts)]):
+            with suppress(OSError, ValueError):  # no such file, or "max"
+                yield int((folder / name).read_text())
 
 
 def create_array(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -6,6 +6,7 @@ bisection, ties are exact, and appending events takes amortized O(1) each.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from torch import Tensor
 from contig.data import index_folder
 from contig.data.columns import Array
 from contig.data.events import EventStream, check_stream
-from contig.data.mapped_arrays import map_growing, map_private
+from contig.data.mapped_arrays import map_growing, map_private, read_in_order
 from contig.errors import ConfigError, DataError, unknown
 from contig.files import as_path
 from contig.history import storage
@@ -104,7 +105,8 @@ class History:
         if device.type == "cpu":
             return self
         columns = {name: self.events[name].to(device) for name in self.events.columns}
-        arrays = {name: one.to(device) for name, one in self.segments.trimmed(self.num_nodes).items()}
+        with self._entries_in_order():
+            arrays = {name: one.to(device) for name, one in self.segments.trimmed(self.num_nodes).items()}
         events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
         segments = Segments(**arrays, used=self.segments.used, longest=self.segments.longest)
         return History(events, segments, self.num_nodes)
@@ -160,11 +162,10 @@ class History:
 
         ``events`` are columns that are pinned already, to be shared with another history.
         """
-        segments = Segments(
-            **{name: pinned_copy(one, device) for name, one in self.segments.trimmed(self.num_nodes).items()},
-            used=self.segments.used,
-            longest=self.segments.longest,
-        )
+        with self._entries_in_order():
+            kept = self.segments.trimmed(self.num_nodes)
+            pinned = {name: pinned_copy(one, device) for name, one in kept.items()}
+        segments = Segments(**pinned, used=self.segments.used, longest=self.segments.longest)
         if events is None:
             columns = {name: pinned_copy(self.events[name], device) for name in self.events.columns}
             events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
@@ -185,6 +186,11 @@ class History:
         events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
         last = max((int(nodes.max()) for nodes in (src, dst) if len(nodes)), default=-1)
         return self.reindexed(events, max(self.num_nodes, last + 1))
+
+    def _entries_in_order(self) -> AbstractContextManager[None]:
+        """Declare a pass over all entries; those of an index are read at random places otherwise."""
+        entries = [getattr(self.segments, name) for name in ENTRIES]
+        return read_in_order([one.numpy() for one in entries if one.device.type == "cpu"])
 
     # -- queries ---------------------------------------------------------------------------------
 
@@ -241,9 +247,10 @@ class History:
         """Return the positions of the indexed events in ascending order; ``only`` leaves some out."""
         indexed = torch.zeros(self.num_events, dtype=torch.bool, device=self.device)
         start, length = self.segments.start, self.segments.length
-        for first, last in node_ranges(length):
-            entries = concatenated_ranges(start[first:last], length[first:last])
-            indexed[self.segments.entry_event[entries].long()] = True
+        with self._entries_in_order():
+            for first, last in node_ranges(length):
+                entries = concatenated_ranges(start[first:last], length[first:last])
+                indexed[self.segments.entry_event[entries].long()] = True
         return indexed.nonzero().squeeze(1)
 
     def nbytes(self) -> int:

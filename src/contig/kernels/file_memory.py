@@ -1,7 +1,7 @@
 """Tensors in temporary files, for what is larger than memory.
 
-Their pages are in the operating system's page cache: those used last stay in memory, others are written to
-the disk and read again when they are needed.
+Their pages are in the operating system's page cache: what does not fit into memory is written to the disk,
+and read again when it is needed.
 """
 
 from __future__ import annotations
@@ -11,46 +11,65 @@ import math
 import mmap
 import os
 import tempfile
+import weakref
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from contig.data.mapped_arrays import is_read_in_advance
 from contig.errors import ConfigError, DiskError
 from contig.files import disk_errors
 
 
-class FileTensor(NamedTuple):
-    """A tensor in a file, mapped twice: a change of one mapping is a change of the other."""
+@dataclass(frozen=True, eq=False)
+class FileTensor:
+    """A tensor in a file."""
 
-    rows: Tensor  # for access at random places, which reads a page at a time
-    in_order: Tensor  # for passes over all rows, of which the system reads the next ones in advance
+    rows: Tensor  # of the whole tensor, for access at random places
+    memory: mmap.mmap | None = None  # that the rows are in; None if the tensor is empty
+    file: int = -1  # its descriptor, which is closed together with the mapping
+
+    def in_order(self) -> Tensor:
+        """Return the same rows for a pass over all of them: the system reads the next ones in advance.
+
+        They are a mapping of their own, which ends with the tensor that is returned.
+        """
+        if self.memory is None:
+            return self.rows
+        self.memory.madvise(mmap.MADV_DONTNEED)  # of this mapping: its pages would count twice as memory
+        mapped = mmap.mmap(self.file, len(self.memory))
+        return torch.frombuffer(mapped, dtype=self.rows.dtype).view(self.rows.shape)
 
 
 def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> FileTensor:
     """Return a tensor of zeros in a file of the temporary folder (``TMPDIR``).
 
-    The space is reserved first: a full disk is an error here, not a crash when a page is written. The file
-    has no name any more when this returns: it is gone with the tensor, however the process ends.
+    If it is large compared with the memory, its rows are read a page at a time. The space is reserved first:
+    a full disk is an error here, not a crash when a page is written. The file has no name any more when this
+    returns: it is gone with the tensor, however the process ends.
     """
     if not available():
         raise ConfigError("graph_in=disk: this system cannot reserve space for a file; use graph_in=device.")
     if not (count := math.prod(shape)):
-        return FileTensor(*[torch.zeros(shape, dtype=dtype)] * 2)
+        return FileTensor(torch.zeros(shape, dtype=dtype))
     nbytes = count * dtype.itemsize
     folder = Path(tempfile.gettempdir())
     with disk_errors(folder):
         number, name = tempfile.mkstemp(prefix="contig-state-", dir=folder)
         try:
             _reserve(number, nbytes, folder)
-            mapped = [mmap.mmap(number, nbytes) for _ in range(2)]
-        finally:
+            memory = mmap.mmap(number, nbytes)
+        except BaseException:
             os.close(number)
+            raise
+        finally:
             Path(name).unlink()
-    # Otherwise reading one row from the disk brings its neighborhood along, in place of rows that are needed.
-    mapped[0].madvise(mmap.MADV_RANDOM)
-    return FileTensor(*(torch.frombuffer(memory, dtype=dtype).view(shape) for memory in mapped))
+    weakref.finalize(memory, os.close, number)
+    if not is_read_in_advance(nbytes):
+        memory.madvise(mmap.MADV_RANDOM)
+    return FileTensor(torch.frombuffer(memory, dtype=dtype).view(shape), memory, number)
 
 
 def available() -> bool:

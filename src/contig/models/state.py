@@ -128,10 +128,10 @@ class NodeState:
         """Add blank rows up to ``num_nodes``, in amortized constant time per node."""
         if num_nodes <= self._num_nodes:
             return
-        for name, (_, old) in self._tables.items():
-            if num_nodes > len(old):
-                self._tables[name] = self._blank_table(name, max(num_nodes, 2 * len(old)))
-                self._tables[name].in_order[: len(old)] = old
+        for name, old in self._tables.items():
+            if num_nodes > (known := len(old.rows)):
+                self._tables[name] = self._blank_table(name, max(num_nodes, 2 * known))
+                self._tables[name].in_order()[:known] = old.in_order()
             self.rows[name] = self._tables[name].rows[:num_nodes]
         self._num_nodes = num_nodes
 
@@ -173,7 +173,7 @@ class NodeState:
         if len(rows) == len(self._tables[name].rows):
             return rows
         # torch saves a view together with the whole tensor behind it
-        return file_tensor(rows.shape, rows.dtype).in_order.copy_(rows) if self.on_disk else rows.clone()
+        return file_tensor(rows.shape, rows.dtype).in_order().copy_(rows) if self.on_disk else rows.clone()
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Load a snapshot, in place; nodes that it does not contain become blank."""
@@ -196,16 +196,15 @@ class NodeState:
 
     def _all_rows(self, name: str) -> Tensor:
         """Return the rows of all nodes for a pass over them."""
-        return self._tables[name].in_order[: self._num_nodes]
+        return self._tables[name].in_order()[: self._num_nodes]
 
     def _blank_table(self, name: str, count: int) -> FileTensor:
         if self.on_disk:
             row = self.blank[name]
             table = file_tensor((count, *row.shape), row.dtype)
-            table.in_order.copy_(row.expand_as(table.in_order))
+            table.in_order().copy_(row.expand_as(table.rows))
             return table
-        rows = self._blank_rows(name, count)
-        return FileTensor(rows, rows)
+        return FileTensor(self._blank_rows(name, count))
 
     def _blank_rows(self, name: str, count: int) -> Tensor:
         row = self.blank[name]

@@ -125,10 +125,11 @@ def _word(value: object) -> str:
 def seeds_text(plan: Plan) -> str:
     """Name the seeds of the finished runs, or those planned if nothing is finished; heuristics have none.
 
-    If recipes have different ones, those of most recipes come first.
+    If recipes have different ones, those of most recipes come first. Runs that are timed count only where
+    there are no others: they repeat a training at other sizes.
     """
     by_recipe: dict[str, list[int]] = {}
-    for job in plan.jobs:
+    for job in plan.trainings or plan.timed:
         if job.done and model_class(job.recipe.model).learns:
             by_recipe.setdefault(job.recipe.stem, []).append(job.seed)
     found = Counter(tuple(sorted(seeds)) for seeds in by_recipe.values())
