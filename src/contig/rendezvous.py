@@ -7,9 +7,12 @@ has started.
 from __future__ import annotations
 
 import logging
+import math
+import os
 import socket
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Thread
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("contig")
 
 ANSWER_SECONDS = 30  # within which a store that accepts connections must answer
+LOST_AFTER = 3.0  # seconds after which a rank that gave no sign is not waiting any more
 PAUSE = 0.1  # seconds between two looks
 
 
@@ -52,6 +56,7 @@ class Rendezvous:
 
         A rank that waits says so after some seconds, and for whom. ``ConfigError`` if it waited in vain.
         """
+        from torch.distributed import DistError
         from torch.distributed.constants import default_pg_timeout
         from torch.distributed.distributed_c10d import PrefixStore
 
@@ -61,9 +66,13 @@ class Rendezvous:
         store = self._connected()
         store.set_timeout(default_pg_timeout)
         own = PrefixStore(self.name, store)
-        own.set(_key(self.rank), "here")
-        every = [_key(rank) for rank in range(self.size)]
-        self._wait(begun, lambda: own.check(every), lambda: self._missing(own))
+        attendance = Attendance(own, self.rank, self.size, self.now)
+        try:
+            self._wait(begun, attendance.is_complete, lambda: self._describe(attendance.missing))
+        except DistError:
+            raise ConfigError(
+                f"Rank 0, which held the meeting at {self.place}, has ended; its own message says why."
+            ) from None
         return own
 
     def _wait(self, begun: float, arrived: Callable[[], bool], missing: Callable[[], str]) -> None:
@@ -87,8 +96,7 @@ class Rendezvous:
             f"{self.size - 1}, MASTER_ADDR={self.address} and MASTER_PORT={self.port}, or let torchrun do it."
         )
 
-    def _missing(self, store: Store) -> str:
-        missing = [rank for rank in range(self.size) if not store.check([_key(rank)])]
+    def _describe(self, missing: Sequence[int]) -> str:
         shown = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
         ranks = f"rank{'s' * (len(missing) > 1)} {shown}"
         return f"{len(missing)} of {self.size} processes ({ranks}) at {self.place}"
@@ -103,10 +111,11 @@ class Rendezvous:
 
     def _connected(self) -> Store:
         """Connect in a thread: where another program accepts the connection, torch would wait forever."""
-        from torch.distributed import DistError, TCPStore  # type: ignore[attr-defined]
+        from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
         found: list[Store] = []
         failed = [f"no answer within {ANSWER_SECONDS} seconds"]
+        usual = "0" if sys.platform == "win32" else "1"  # as in torch, which has no libuv on Windows
 
         def connect() -> None:
             try:
@@ -118,10 +127,11 @@ class Rendezvous:
                     timeout=timedelta(seconds=ANSWER_SECONDS),
                     wait_for_workers=False,
                     multi_tenant=True,
+                    use_libuv=os.environ.get("USE_LIBUV", usual) == "1",
                 )
                 found.append(store)
-            except DistError as error:
-                failed[0] = str(error).splitlines()[0][:200]
+            except Exception as error:
+                failed[0] = (str(error).splitlines() or [type(error).__name__])[0][:200]
 
         thread = Thread(target=connect, daemon=True)
         thread.start()
@@ -135,5 +145,46 @@ class Rendezvous:
         )
 
 
-def _key(rank: int) -> str:
-    return f"rank/{rank}"
+class Attendance:
+    """Which ranks are waiting. Each counts up while it does, so that one that has ended is missed again."""
+
+    def __init__(self, store: Store, rank: int, size: int, now: Callable[[], float]) -> None:
+        self._store, self._rank, self._size, self._now = store, rank, size, now
+        self._count = 0  # of this rank's signs
+        self._signs: dict[int, bytes] = {}  # the last ones of the others
+        self._seen: dict[int, float] = {}  # when they changed
+        self.missing = [other for other in range(size) if other != rank]
+
+    def is_complete(self) -> bool:
+        """Give a sign, look for those of all others, and return whether every rank has seen all of them."""
+        self._count += 1
+        self._store.set(_sign(self._rank), str(self._count))
+        now = self._now()
+        for other in range(self._size):
+            if other != self._rank and self._has_counted(other):
+                self._seen[other] = now
+        long_ago = now - LOST_AFTER
+        self.missing = [
+            other
+            for other in range(self._size)
+            if other != self._rank and self._seen.get(other, -math.inf) <= long_ago
+        ]
+        if not self.missing:
+            self._store.set(_ready(self._rank), "")
+        return self._store.check([_ready(other) for other in range(self._size)])
+
+    def _has_counted(self, other: int) -> bool:
+        """Return whether a rank has given a sign since the last look; the first look sees old ones, too."""
+        if not self._store.check([_sign(other)]):
+            return False
+        sign = self._store.get(_sign(other))
+        before, self._signs[other] = self._signs.get(other), sign
+        return before is not None and sign != before
+
+
+def _sign(rank: int) -> str:
+    return f"sign/{rank}"
+
+
+def _ready(rank: int) -> str:
+    return f"ready/{rank}"
