@@ -32,6 +32,11 @@ def program(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
+def help_text(command: str) -> str:
+    """The text between the usage and the arguments."""
+    return Answer(command, "--help").out.partition("PAIRS")[2].partition("╭")[0]
+
+
 def test_the_installed_command_is_this_command_line() -> None:
     (script,) = entry_points(group="console_scripts", name="contig")
     assert script.load() is main
@@ -123,6 +128,16 @@ def test_examples_fit_80_columns(command: str, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("COLUMNS", "80")
     lines = Answer(command, "--help").out.partition("Examples")[2].splitlines()
     assert [line for line in lines if line.strip() and not line.startswith(" contig ")] == []
+
+
+def test_paragraphs_of_help_fill_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    summary, paragraph = filter(None, map(str.strip, help_text("score").splitlines()))
+    assert summary.startswith("Score pairs at times")
+    assert paragraph.endswith("from the events strictly before its time.")
+    monkeypatch.setenv("COLUMNS", "60")
+    console.out.cache_clear()
+    assert help_text("score").split() == f"{summary} {paragraph}".split()
 
 
 @pytest.mark.parametrize(("command", "extra"), [("index", "index"), ("serve", "serve")])

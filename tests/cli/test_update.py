@@ -39,10 +39,10 @@ def test_update_adds_events_that_later_commands_know(run: Path, here: Path) -> N
 def test_a_file_without_rows_is_accepted_if_it_has_the_columns(run: Path, here: Path) -> None:
     shutil.copytree(run, here / "copy")
     before = {path: path.read_bytes() for path in (here / "copy").rglob("*") if path.is_file()}
-    (here / "quiet.csv").write_text("who,page,when\n")
+    (here / "june;7.csv").write_text("who,page,when\n")
     none = pa.table({"who": pa.array([], pa.string()), "page": pa.array([], pa.string()), "when": []})
     pq.write_table(none, here / "quiet.parquet")
-    for name in ("quiet.csv", "quiet.parquet"):
+    for name in ("june;7.csv", "quiet.parquet"):
         answer = Answer("update", "copy", name, *COLUMNS)
         assert answer.code == 0, answer.err
         assert f"{name}: there are no events; the run is unchanged." in answer.err

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -544,6 +545,12 @@ BAD = [
     ("label", [0.0, 0.5, 1.0], r"'label': 0\.5 is not a whole number"),
     ("label", ["0", "0.5", "1"], r"'label': '0\.5' is not a whole number; labels are class numbers"),
     ("label", ["0", "spam", "1"], "'label': 'spam' is not a whole number; .* Convert the column first"),
+    (
+        "label",
+        pa.array([0, Decimal("0.5"), 1], pa.decimal128(3, 1)),
+        r"'label': 0\.5 is not a whole number",
+    ),
+    ("label", pa.array([0, 2**63, 1], pa.decimal128(20, 0)), "'label': 9223372036854775808 is larger"),
     ("label", pa.array([1, 2**63, 2], pa.uint64()), "'label': 9223372036854775808 is larger"),
     ("features", [[1.0], [float("inf")], [2.0]], f"'features': {FEATURE}"),
     ("features", [[1.0], [1e300], [2.0]], f"'features': {FEATURE}"),
@@ -596,8 +603,20 @@ def test_the_advice_for_dates_written_as_text_works(tmp_path: Path, monkeypatch:
     assert contig.read_events(build_index("b.parquet", "index")).equals(contig.read_events("a.parquet"))
 
 
-@pytest.mark.parametrize("labels", [["1", " 0", ""], ["1.0", None, "3"], [True, None, False], [None] * 3])
-def test_labels_are_read_as_in_memory(tmp_path: Path, labels: list[Any]) -> None:
+LABELS = [
+    ["1", " 0", ""],
+    ["1.0", None, "3"],
+    ["yes", " No ", None],
+    ["T", "false", "1"],
+    [True, None, False],
+    [None] * 3,
+    pa.array([1, None, 0], pa.decimal128(38, 0)),
+    pa.array([Decimal("1.00"), Decimal("12.00"), None], pa.decimal128(10, 2)),
+]
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_are_read_as_in_memory(tmp_path: Path, labels: Any) -> None:
     columns = {"src": [1, 2, 3], "dst": [4, 5, 6], "t": [7, 8, 9], "label": labels}
     pq.write_table(pa.table(columns), tmp_path / "0.parquet")
     build_index(tmp_path / "0.parquet", tmp_path / "index")

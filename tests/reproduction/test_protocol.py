@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.finished import finish
-from support.studies import planned
+from support.studies import fill, planned
 
 from contig.reproduction.protocol import (
     differences,
@@ -115,6 +115,12 @@ def test_more_seeds_of_some_models_are_named_apart(tmp_path: Path) -> None:
         if job.seed < 3 or job.recipe.model == "contig":
             finish(job)
     assert "Seeds 0 to 2 (some models: seeds 0 to 4) for weights" in " ".join(protocol(plan))
+
+
+def test_timed_runs_with_one_seed_do_not_decide_which_seeds_are_usual(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "table2 fig6", models=("contig", "tgn")))
+    assert len({job.recipe.stem for job in plan.timed}) > len({job.recipe.stem for job in plan.trainings})
+    assert "Seeds 0 to 2 for weights" in " ".join(protocol(plan))
 
 
 def test_models_that_count_intervals_in_events_are_named(tmp_path: Path) -> None:

@@ -75,6 +75,22 @@ def test_ctrl_c_between_two_queries_ends_the_work(tmp_path: Path) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_ctrl_c_ends_a_loop_over_many_files(tmp_path: Path) -> None:
+    done = []
+
+    def work() -> None:
+        with connected(tmp_path, MEMORY) as database:
+            for file in database.each(range(5)):
+                done.append(file)
+                if file == 2:
+                    with suppress(BaseException):
+                        ctrl_c()
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == [0, 1, 2]
+
+
 def test_a_second_ctrl_c_is_raised_at_once(tmp_path: Path) -> None:
     done = []
 

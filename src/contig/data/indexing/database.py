@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import current_thread, main_thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from contig.errors import ConfigError, DataError, DiskError
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from duckdb import DuckDBPyConnection
 
+T = TypeVar("T")
 ROWS_FETCHED = 1 << 18
 
 
@@ -52,6 +53,12 @@ class Database:
             if batch is None:
                 return
             yield batch
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """Yield what takes long to work on, one after another, unless Ctrl-C was pressed."""
+        for item in items:
+            self._check()
+            yield item
 
     @contextmanager
     def _checked(self) -> Iterator[None]:

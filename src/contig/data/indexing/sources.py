@@ -16,7 +16,7 @@ from contig.data.readers.opened import Roles
 from contig.data.readers.parquet import common_types, open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.time_columns import TOO_FINE
-from contig.data.validation import BAD_ID, BAD_TEXT_ID, EMPTY_ID, UNKNOWN_LABEL
+from contig.data.validation import BAD_ID, BAD_TEXT_ID, EMPTY_ID, LABEL_WORDS, UNKNOWN_LABEL
 from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 FLOAT = re.compile(r"FLOAT|DOUBLE")
 NUMBER_LIST = re.compile(r"(FLOAT|DOUBLE|U?(TINY|SMALL|BIG)?INT(EGER)?)\[\d*\]")
 NUMBER = re.compile(f"{INTEGER.pattern}|{FLOAT.pattern}|BOOLEAN")
+DECIMAL = re.compile(r"DECIMAL\(\d+,\d+\)")
 DATE = re.compile(r"DATE|TIMESTAMP.*")
 TEXT = "VARCHAR"
 NOTHING = '"NULL"'  # of a column without any value
@@ -98,11 +99,11 @@ def find_sources(given: Sequence[Path], reading: ReadOptions, database: Database
     """Find the columns of the files, and how each is read."""
     paths = tuple(path for one in given for path in parquet_files(one))
     _reject_options(reading)
-    opened = open_files(paths, Path(origin))
+    opened = open_files(database.each(paths), Path(origin))
     roles = find_roles(opened, reading)
     _reject_encoding(roles, origin)
     names = list(opened.names)
-    stored = common_types(paths, [names[i] for i in roles.positions])
+    stored = common_types(database.each(paths), [names[i] for i in roles.positions])
     table = f"read_parquet([{_listed(paths)}])"
     described = database.rows(f"DESCRIBE SELECT * FROM {table}")
     types = _Types(origin, {name: kind for name, kind, *_ in described}, stored)
@@ -182,13 +183,23 @@ def _label_column(name: str, types: _Types) -> EventColumn:
         checks.append(Check(_not_whole(known), name, BAD_CLASS))
     elif kind == TEXT:
         written = f"nullif(trim({known}), '')"
-        known = f"TRY_CAST({written} AS DOUBLE)"
+        known = f"TRY_CAST({_without_words(written)} AS DOUBLE)"
         checks.append(
             Check(f"{written} IS NOT NULL AND ({known} IS NULL OR {_not_whole(known)})", name, BAD_CLASS)
         )
+    elif DECIMAL.fullmatch(kind):
+        checks.append(Check(f"{known} <> floor({known})", name, BAD_CLASS))
+        checks.append(Check(f"abs({known}) > {LARGEST}", name, TOO_LARGE))
     elif not (INTEGER.fullmatch(kind) or kind in ("BOOLEAN", NOTHING)):
         raise types.error(name, "labels must be whole numbers. Convert the column first.")
     return EventColumn(name, f"coalesce(CAST({known} AS BIGINT), {UNKNOWN_LABEL})", tuple(checks))
+
+
+def _without_words(text: str) -> str:
+    """Return the SQL of labels with numbers for yes and no."""
+    meanings = ((number, ", ".join(map(sql_text, words))) for number, words in LABEL_WORDS.items())
+    cases = " ".join(f"WHEN lower({text}) IN ({words}) THEN '{number}'" for number, words in meanings)
+    return f"CASE {cases} ELSE {text} END"
 
 
 def _too_large(name: str, kind: str) -> list[Check]:

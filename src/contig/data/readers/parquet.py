@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,10 +48,11 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
+def open_files(files: Iterable[Path], origin: Path) -> OpenedTable:
     """Open files that hold one stream; the first decides which columns there are."""
-    counts, schemas = [], []
-    for path in paths:
+    paths, counts, schemas = [], [], []
+    for path in files:
+        paths.append(path)
         with read_errors(path, _ADVICE), pq.ParquetFile(path) as file:
             counts.append(file.metadata.num_rows)
             schemas.append(file.schema_arrow)
@@ -73,13 +74,15 @@ def open_files(paths: Sequence[Path], origin: Path) -> OpenedTable:
     return OpenedTable(str(origin), schema.names, load, place, list_columns(schema), other_columns(schema))
 
 
-def common_types(paths: Sequence[Path], names: Sequence[str]) -> dict[str, pa.DataType]:
+def common_types(paths: Iterable[Path], names: Sequence[str]) -> dict[str, pa.DataType]:
     """Return the types of these columns in the first file; raise unless they hold the values of every file.
 
     A reader that takes the types of the first file would round the fractions of the others, for instance.
     """
     first: dict[str, pa.DataType] = {}
+    example = None  # the first file
     for path in paths:
+        example = example or path
         with read_errors(path, _ADVICE), pq.ParquetFile(path) as file:
             schema = file.schema_arrow
         _check_columns(path, schema, names)
@@ -91,7 +94,7 @@ def common_types(paths: Sequence[Path], names: Sequence[str]) -> dict[str, pa.Da
                 if here == there:
                     here, there = f"{here} ({own})", f"{there} ({known})"
                 raise DataError(
-                    f"{path}: column {name!r} holds {here}, but {there} in {paths[0]}. Give each column the "
+                    f"{path}: column {name!r} holds {here}, but {there} in {example}. Give each column the "
                     "same type in every file."
                 )
     return first
