@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from torch.distributed import PrefixStore, TCPStore
+from torch.distributed import HashStore, PrefixStore, TCPStore
 
 from contig import rendezvous
 from contig.errors import ConfigError
@@ -96,29 +96,70 @@ def test_a_rank_that_ended_while_it_waited_is_missing_again(caplog: pytest.LogCa
     others.pause(0)
     assert not others.waiting
     del store
-    [said] = messages(caplog)
-    assert "rank 0 waits for 1 of 3 processes (rank 2)" in said  # after five seconds, when rank 1 was there
+    first, second = messages(caplog)
+    assert "rank 0 waits for 1 of 3 processes (rank 2)" in first  # after five seconds, when rank 1 was there
+    assert "rank 0 waits for 1 of 3 processes (rank 1)" in second
 
 
-def test_old_signs_are_no_reason_to_take_a_rank_for_present() -> None:
+def test_nothing_is_said_while_only_another_rank_misses_one(caplog: pytest.LogCaptureFixture) -> None:
+    """Rank 1 ends while rank 0 still takes it for present; rank 2 has never seen it."""
+    port, pauses = free_port(), itertools.count(1)
+    others = Others(port, 3, [1, None, None])
+
+    def pause(seconds: float) -> None:
+        match next(pauses):
+            case 7:
+                del others.waiting[1]
+                others.coming.append(2)
+            case 30:
+                others.coming.append(1)
+        others.pause(seconds)
+
+    rank(0, 3, port, pause=pause, now=clock(0.5), notice_after=9).meet()
+    assert next(pauses) > 31
+    (said,) = messages(caplog)
+    assert "rank 0 waits for 1 of 3 processes (rank 1)" in said
+
+
+class CountingStore:
+    """A store that counts the requests."""
+
+    def __init__(self) -> None:
+        self.store, self.requests = HashStore(), 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.requests += 1
+        return getattr(self.store, name)
+
+
+def test_looking_for_many_ranks_takes_few_requests() -> None:
+    store: Any = CountingStore()
+    ranks = [Attendance(store, rank, 100, lambda: 0.0) for rank in range(100)]
+    for _ in range(3):
+        complete = [one.is_complete() for one in ranks]
+    assert complete[-1]
+    assert store.requests <= 3 * 100 * 5
+
+
+def test_old_counts_are_no_reason_to_take_a_rank_for_present() -> None:
     """A rank that has just arrived sees what one that has ended left behind."""
     store = TCPStore(HERE, free_port(), is_master=True, wait_for_workers=False)
     times = iter([0.0, 1.0, 2.0, 2.0 + LOST_AFTER, 3.0 + LOST_AFTER])
     Attendance(store, 1, 2, lambda: 0.0).is_complete()
     waiting = Attendance(store, 0, 2, times.__next__)
     missing = []
-    for sign in (None, None, "17", None, None):
-        if sign is not None:
-            store.set("sign/1", sign)
+    for count in (None, None, "17", None, None):
+        if count is not None:
+            store.set("count/1", count)
         assert not waiting.is_complete()
         missing.append(waiting.missing)
     assert missing == [[1], [1], [], [1], [1]]
 
 
-def test_a_rank_says_that_the_one_that_held_the_meeting_has_ended() -> None:
+def test_a_rank_says_that_the_one_that_held_the_rendezvous_has_ended() -> None:
     port = free_port()
     stores = [TCPStore(HERE, port, is_master=True, wait_for_workers=False)]
-    with pytest.raises(ConfigError, match=rf"Rank 0, which held the meeting at {HERE}:{port}, has ended"):
+    with pytest.raises(ConfigError, match=rf"Rank 1 lost the connection to the rendezvous at {HERE}:{port}"):
         rank(1, 2, port, pause=lambda seconds: stores.clear(), now=clock(0)).meet()
 
 

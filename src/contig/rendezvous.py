@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 log = logging.getLogger("contig")
 
 ANSWER_SECONDS = 30  # within which a store that accepts connections must answer
-LOST_AFTER = 3.0  # seconds after which a rank that gave no sign is not waiting any more
+LOST_AFTER = 3.0  # seconds after which a rank that does not count up is not waiting any more
 PAUSE = 0.1  # seconds between two looks
+STARTED = "started"  # the key of the ranks that have come so far
 
 
 @dataclass(frozen=True)
@@ -62,32 +63,44 @@ class Rendezvous:
 
         begun = self.now()
         if not self.hosts:
-            self._wait(begun, self._is_reachable, lambda: f"rank 0, which does not answer at {self.place}")
+            self._wait(begun, self._is_reachable, lambda: [0], lambda _: self._unanswered)
         store = self._connected()
         store.set_timeout(default_pg_timeout)
         own = PrefixStore(self.name, store)
         attendance = Attendance(own, self.rank, self.size, self.now)
         try:
-            self._wait(begun, attendance.is_complete, lambda: self._describe(attendance.missing))
+            self._wait(begun, attendance.is_complete, lambda: attendance.missing, self._describe)
         except DistError:
             raise ConfigError(
-                f"Rank 0, which held the meeting at {self.place}, has ended; its own message says why."
+                f"Rank {self.rank} lost the connection to the rendezvous at {self.place}: the process that "
+                "held it, rank 0 or torchrun, has ended; its own message says why."
             ) from None
         return own
 
-    def _wait(self, begun: float, arrived: Callable[[], bool], missing: Callable[[], str]) -> None:
-        said = False
+    def _wait(
+        self,
+        begun: float,
+        arrived: Callable[[], bool],
+        missing: Callable[[], Sequence[int]],
+        describe: Callable[[Sequence[int]], str],
+    ) -> None:
+        """Wait until all have arrived; say which ranks are missing, and again when more of them are."""
+        named: set[int] = set()
         while not arrived():
             waited = self.now() - begun
             if waited >= self.give_up_after:
                 raise ConfigError(
-                    f"Rank {self.rank} waited {counted(round(waited / 60), 'minute')} for {missing()}. "
-                    f"{self._advice()}"
+                    f"Rank {self.rank} waited {counted(round(waited / 60), 'minute')} for "
+                    f"{describe(missing())}. {self._advice()}"
                 )
-            if waited >= self.notice_after and not said:
-                said = True
-                text = f"rank {self.rank} waits for {missing()}. {self._advice()} Ctrl-C cancels."
-                log.warning(text, extra={"urgent": True})
+            if waited >= self.notice_after:
+                absent = set(missing())
+                if absent - named:
+                    text = (
+                        f"rank {self.rank} waits for {describe(missing())}. {self._advice()} Ctrl-C cancels."
+                    )
+                    log.warning(text, extra={"urgent": True})
+                named = absent
             self.pause(PAUSE)
 
     def _advice(self) -> str:
@@ -96,7 +109,13 @@ class Rendezvous:
             f"{self.size - 1}, MASTER_ADDR={self.address} and MASTER_PORT={self.port}, or let torchrun do it."
         )
 
+    @property
+    def _unanswered(self) -> str:
+        return f"rank 0, which does not answer at {self.place}"
+
     def _describe(self, missing: Sequence[int]) -> str:
+        if not missing:  # all are here, but others have not seen that yet
+            return f"the other ranks at {self.place}"
         shown = ", ".join(map(str, missing[:10])) + (", ..." if len(missing) > 10 else "")
         ranks = f"rank{'s' * (len(missing) > 1)} {shown}"
         return f"{len(missing)} of {self.size} processes ({ranks}) at {self.place}"
@@ -146,44 +165,47 @@ class Rendezvous:
 
 
 class Attendance:
-    """Which ranks are waiting. Each counts up while it does, so that one that has ended is missed again."""
+    """Which ranks are waiting. Each counts up while it does, so that one that has ended is missed again.
+
+    The number of requests to the store does not grow with the number of ranks.
+    """
 
     def __init__(self, store: Store, rank: int, size: int, now: Callable[[], float]) -> None:
         self._store, self._rank, self._size, self._now = store, rank, size, now
-        self._count = 0  # of this rank's signs
-        self._signs: dict[int, bytes] = {}  # the last ones of the others
-        self._seen: dict[int, float] = {}  # when they changed
+        self._count = 0  # of this rank
+        self._counts: dict[int, bytes] = {}  # the last ones of the others
+        self._seen: dict[int, float] = {}  # when those changed
         self.missing = [other for other in range(size) if other != rank]
 
     def is_complete(self) -> bool:
-        """Give a sign, look for those of all others, and return whether every rank has seen all of them."""
+        """Count up, look which others do, and return whether every rank has seen all of them."""
         self._count += 1
-        self._store.set(_sign(self._rank), str(self._count))
-        now = self._now()
-        for other in range(self._size):
-            if other != self._rank and self._has_counted(other):
-                self._seen[other] = now
-        long_ago = now - LOST_AFTER
-        self.missing = [
-            other
-            for other in range(self._size)
-            if other != self._rank and self._seen.get(other, -math.inf) <= long_ago
-        ]
+        self._store.set(_count_of(self._rank), str(self._count))
+        if self._count == 1:
+            self._store.append(STARTED, f"{self._rank} ")  # type: ignore[attr-defined]
+        self._look()
         if not self.missing:
             self._store.set(_ready(self._rank), "")
         return self._store.check([_ready(other) for other in range(self._size)])
 
-    def _has_counted(self, other: int) -> bool:
-        """Return whether a rank has given a sign since the last look; the first look sees old ones, too."""
-        if not self._store.check([_sign(other)]):
-            return False
-        sign = self._store.get(_sign(other))
-        before, self._signs[other] = self._signs.get(other), sign
-        return before is not None and sign != before
+    def _look(self) -> None:
+        """Find the missing ranks. The first count that is seen of one may be of a process that has ended."""
+        now = self._now()
+        others = sorted(set(map(int, self._store.get(STARTED).split())) - {self._rank})
+        counts = self._store.multi_get([_count_of(other) for other in others]) if others else []
+        for other, count in zip(others, counts, strict=True):
+            if self._counts.get(other, count) != count:
+                self._seen[other] = now
+            self._counts[other] = count
+        self.missing = [
+            other
+            for other in range(self._size)
+            if other != self._rank and self._seen.get(other, -math.inf) <= now - LOST_AFTER
+        ]
 
 
-def _sign(rank: int) -> str:
-    return f"sign/{rank}"
+def _count_of(rank: int) -> str:
+    return f"count/{rank}"
 
 
 def _ready(rank: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -29,6 +30,28 @@ def test_a_mapped_array_grows_in_memory_alone(tmp_path: Path, shape: tuple[int, 
     grown[0] = -1
     np.testing.assert_array_equal(grown[1 : len(values)], values[1:])
     assert path.read_bytes() == before
+
+
+AT_THE_END = """
+import atexit, sys
+
+arrays = []
+atexit.register(lambda: print(sum(int(one.sum()) for one in arrays)))  # after all that is registered later
+
+from pathlib import Path
+from contig.data.mapped_arrays import map_growing
+
+arrays.append(map_growing(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="arrays grow on Linux")
+def test_arrays_can_be_read_while_the_process_ends(tmp_path: Path) -> None:
+    path = tmp_path / "values.npy"
+    np.save(path, np.arange(1000))
+    command = [sys.executable, "-c", AT_THE_END, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "499500\n", "")
 
 
 @pytest.mark.skipif(not has_huge_pages(), reason="this system has no huge pages")
@@ -97,6 +120,7 @@ def test_a_pass_over_a_scattered_file_reads_in_advance(
         ("0::/outside/of/the/container\n", "memory.max"),
         ("7:cpu,cpuacct:/fast\n4:hugetlb,memory:/job\n0::/\n", "memory/job/memory.limit_in_bytes"),
         ("4:memory:/docker/2b:7\n", "memory/memory.limit_in_bytes"),
+        ("\n5\n4:memory:/caf\udce9\n", "memory/memory.limit_in_bytes"),
     ],
 )
 def test_the_memory_of_a_container_is_its_limit(
@@ -109,7 +133,7 @@ def test_the_memory_of_a_container_is_its_limit(
         line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemTotal")
     )
     assert of_machine == pytest.approx(1024 * int(total.split()[1]), rel=0.01)
-    (tmp_path / "own").write_text(groups)
+    (tmp_path / "own").write_bytes(groups.encode(errors="surrogateescape"))
     limit = tmp_path / "groups" / file
     limit.parent.mkdir(parents=True)
     for text, expected in (("max\n", of_machine), ("1048576\n", 1 << 20), (f"{1 << 60}\n", of_machine)):

@@ -19,16 +19,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from support.memory_flags import is_read_by_page
 from support.processes import fork, join
 
 import contig
+from contig.data import mapped_arrays
 from contig.data.index_folder import BUILDING, HEAD, folder_of, is_index
 from contig.data.indexing import database
 from contig.data.indexing.column_files import ColumnFile
 from contig.data.indexing.events import Budget
 from contig.data.read_options import ReadOptions
+from contig.data.readers import parquet
 from contig.errors import ConfigError, DataError, DiskError, RunError
-from contig.history import History, building, stored_evidence
+from contig.history import History, TimeScale, building, stored_evidence, time_scale
 from contig.history.building import build, build_index
 from contig.history.evidence import EvidenceSpec, follows, incoming, meeting, node
 from contig.kernels.dispatch import disabled
@@ -495,6 +498,53 @@ def test_ctrl_c_ends_a_build_during_any_call_of_duckdb_and_it_resumes(
     assert contig.read_events(files).equals(contig.read_events(folder))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals as Unix has them")
+@pytest.mark.usefixtures("usual_ctrl_c")
+def test_ctrl_c_ends_a_build_while_it_opens_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Press it in each place in turn where a file is opened, also where the exception gets lost."""
+    files, ends, left = write_files(tmp_path), [], 0
+    opened = pq.ParquetFile
+
+    def pressed(*given: Any, **more: Any) -> pq.ParquetFile:
+        nonlocal left
+        left -= 1
+        if not left:
+            with suppress(BaseException):
+                os.kill(os.getpid(), signal.SIGINT)
+        return opened(*given, **more)
+
+    monkeypatch.setattr(parquet.pq, "ParquetFile", pressed)
+    for attempt in range(1, 7):  # each of three files is opened twice
+        left = attempt
+        with pytest.raises(KeyboardInterrupt):
+            build([files], tmp_path / f"index-{attempt}", ReadOptions(), SMALL)
+        ends.append(left)
+    assert ends == [0] * 6  # no other file was opened after that
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_passes_over_an_index_read_it_in_advance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = build_index(write_files(tmp_path), tmp_path / "index")
+    monkeypatch.setattr(mapped_arrays, "memory_size", lambda: 1)
+    history = History.from_stream(contig.read_events(folder))
+    scattered = [history.events["features"], history.segments.entry_time, history.segments.entry_event]
+
+    def by_page() -> list[bool]:
+        return [is_read_by_page(one.data_ptr()) for one in scattered]
+
+    assert by_page() == [True] * 3
+    with history.read_in_order():
+        assert by_page() == [False] * 3
+    assert by_page() == [True] * 3
+    found = []
+    intervals = time_scale._intervals
+    monkeypatch.setattr(time_scale, "_intervals", lambda of: found.append(by_page()) or intervals(of))
+    TimeScale.of(history)
+    assert found == [[False] * 3]
+
+
 def test_resuming_sorts_only_what_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files, folder = write_files(tmp_path), tmp_path / "index"
     monkeypatch.setattr(building, "count_entries", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -545,6 +595,7 @@ BAD = [
     ("label", [0.0, 0.5, 1.0], r"'label': 0\.5 is not a whole number"),
     ("label", ["0", "0.5", "1"], r"'label': '0\.5' is not a whole number; labels are class numbers"),
     ("label", ["0", "spam", "1"], "'label': 'spam' is not a whole number; .* Convert the column first"),
+    ("label", ["0", "1_000", "1"], "'label': '1_000' is not a whole number; .*, or yes and no"),
     (
         "label",
         pa.array([0, Decimal("0.5"), 1], pa.decimal128(3, 1)),
@@ -612,7 +663,15 @@ LABELS = [
     [None] * 3,
     pa.array([1, None, 0], pa.decimal128(38, 0)),
     pa.array([Decimal("1.00"), Decimal("12.00"), None], pa.decimal128(10, 2)),
+    pa.array([1, None, 0], pa.decimal128(38, 37)),
+    pa.array([-(2**63), 2**63 - 1, 0], pa.decimal128(19, 0)),
+    ["\t", "yes\t", "\n0 "],
+    [float("nan"), 1.0, 0.0],
+    pa.array([2.0, float("nan"), None], pa.float32()),
+    pa.array(np.array([2, np.nan, 1], np.float16)),
 ]
+if hasattr(pa, "decimal32"):
+    LABELS.append(pa.array([3, None, 0], pa.decimal32(4, 0)))
 
 
 @pytest.mark.parametrize("labels", LABELS)

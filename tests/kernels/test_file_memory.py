@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
+from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -90,11 +92,14 @@ def test_a_pass_over_all_rows_counts_their_pages_once(folder: Path) -> None:
     assert mapped_bytes() - before == pytest.approx(size, rel=0.1)
 
 
-def test_node_states_on_disk_are_independent_and_grow(folder: Path) -> None:
+@pytest.mark.parametrize("copied", [NodeState.clone, deepcopy])
+def test_node_states_on_disk_are_independent_and_grow(
+    copied: Callable[[NodeState], NodeState], folder: Path
+) -> None:
     state = NodeState({"h": torch.tensor([1.0, 2.0]), "last": torch.tensor(-1)}, 1, on_disk=True)
     state["h"][0] = 7.0
     state.grow(3)
-    copy = state.clone()
+    copy = copied(state)
     state["h"][2] = 5.0
     assert state["h"].tolist() == [[7.0, 7.0], [1.0, 2.0], [5.0, 5.0]]
     assert copy["h"].tolist() == [[7.0, 7.0], [1.0, 2.0], [1.0, 2.0]]

@@ -90,6 +90,8 @@ class Column:
             as_bytes = self.cast(values, pa.large_binary(), "cannot be decoded; write the table again.")
             return self.cast(as_bytes, pa.large_string(), "is not UTF-8 text; save the text as UTF-8.")
         if pa.types.is_decimal(values.type):
+            if values.type.bit_width < 128:  # which Arrow does not convert to integers
+                values = values.cast(pa.decimal128(values.type.precision, values.type.scale))
             kind = pa.int64() if values.type.scale == 0 else pa.float64()
             return self.cast(values, kind, "does not fit a 64-bit number; store a smaller one.")
         return values.cast(pa.float32()) if pa.types.is_float16(values.type) else values

@@ -7,7 +7,7 @@ import mmap
 import os
 import sys
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -75,10 +75,18 @@ def _reserve_and_map(path: Path, size: int, scattered: bool) -> Any:
             return None
     by_page = _advise(libc, address, length, scattered)
     memory = (ctypes.c_char * size).from_address(address)
+    call_when_gone(memory, libc.munmap, start, reserved)
     if by_page:
         _note_scattered(memory, address, length)
-    weakref.finalize(memory, libc.munmap, start, reserved)
     return memory
+
+
+def call_when_gone(thing: object, function: Callable[..., object], *arguments: object) -> None:
+    """Call a function when nothing refers to something any more, the last one given first.
+
+    Not at the end of the process: other threads may still use it then, and the system removes all mappings.
+    """
+    weakref.finalize(thing, function, *arguments).atexit = False
 
 
 def _advise(libc: Any, address: int, length: int, scattered: bool) -> bool:
@@ -109,7 +117,7 @@ _scattered: dict[int, int] = {}  # files that are read page by page: their addre
 
 def _note_scattered(memory: object, address: int, length: int) -> None:
     _scattered[address] = length
-    weakref.finalize(memory, _scattered.pop, address, None)
+    call_when_gone(memory, _scattered.pop, address, None)
 
 
 @contextmanager
@@ -144,10 +152,10 @@ def memory_size() -> int:
 def _limits() -> Iterator[int]:
     """Yield the limits of the groups of processes that this one belongs to (cgroups of both versions)."""
     try:
-        groups = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
+        lines = OWN_GROUPS.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return
-    for _, kinds, path in groups:
+    for _, kinds, path in (line.split(":", 2) for line in lines if line.count(":") >= 2):
         if kinds and "memory" not in kinds.split(","):
             continue
         root, name = (GROUPS / "memory", "memory.limit_in_bytes") if kinds else (GROUPS, "memory.max")

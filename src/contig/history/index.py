@@ -104,8 +104,8 @@ class History:
         """Return the history itself on the CPU, a copy of what is in use on a GPU."""
         if device.type == "cpu":
             return self
-        columns = {name: self.events[name].to(device) for name in self.events.columns}
-        with self._entries_in_order():
+        with self.read_in_order():
+            columns = {name: self.events[name].to(device) for name in self.events.columns}
             arrays = {name: one.to(device) for name, one in self.segments.trimmed(self.num_nodes).items()}
         events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
         segments = Segments(**arrays, used=self.segments.used, longest=self.segments.longest)
@@ -162,13 +162,13 @@ class History:
 
         ``events`` are columns that are pinned already, to be shared with another history.
         """
-        with self._entries_in_order():
+        with self.read_in_order():
             kept = self.segments.trimmed(self.num_nodes)
             pinned = {name: pinned_copy(one, device) for name, one in kept.items()}
+            if events is None:
+                columns = {name: pinned_copy(self.events[name], device) for name in self.events.columns}
+                events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
         segments = Segments(**pinned, used=self.segments.used, longest=self.segments.longest)
-        if events is None:
-            columns = {name: pinned_copy(self.events[name], device) for name in self.events.columns}
-            events = EventColumns(columns["src"], columns["dst"], columns["t"], columns.get("features"))
         return History(events, segments, self.num_nodes, on_host=True)
 
     def reindexed(self, events: EventColumns, num_nodes: int) -> History:
@@ -187,10 +187,11 @@ class History:
         last = max((int(nodes.max()) for nodes in (src, dst) if len(nodes)), default=-1)
         return self.reindexed(events, max(self.num_nodes, last + 1))
 
-    def _entries_in_order(self) -> AbstractContextManager[None]:
-        """Declare a pass over all entries; those of an index are read at random places otherwise."""
+    def read_in_order(self) -> AbstractContextManager[None]:
+        """Declare a pass over all events or entries; an index is read at random places otherwise."""
+        columns = [self.events[name] for name in self.events.columns]
         entries = [getattr(self.segments, name) for name in ENTRIES]
-        return read_in_order([one.numpy() for one in entries if one.device.type == "cpu"])
+        return read_in_order([one.numpy() for one in (*columns, *entries) if one.device.type == "cpu"])
 
     # -- queries ---------------------------------------------------------------------------------
 
@@ -247,7 +248,7 @@ class History:
         """Return the positions of the indexed events in ascending order; ``only`` leaves some out."""
         indexed = torch.zeros(self.num_events, dtype=torch.bool, device=self.device)
         start, length = self.segments.start, self.segments.length
-        with self._entries_in_order():
+        with self.read_in_order():
             for first, last in node_ranges(length):
                 entries = concatenated_ranges(start[first:last], length[first:last])
                 indexed[self.segments.entry_event[entries].long()] = True
@@ -327,7 +328,8 @@ class History:
 
         An interrupted save leaves the old history intact.
         """
-        storage.save_arrays(Path(folder), self.saved_arrays())
+        with self.read_in_order():
+            storage.save_arrays(Path(folder), self.saved_arrays())
 
     def saved_arrays(self) -> dict[str, Tensor]:
         """Return everything that ``save`` writes, by name and without spare capacity."""

@@ -38,7 +38,8 @@ class TimeScale:
         segments = history.segments
         if not int(segments.length.sum()):
             return cls()
-        found = _intervals(segments)
+        with history.read_in_order():
+            found = _intervals(segments)
         count = len(found)
         if not count:
             found = _positive(history.events["t"][history.event_indices()].diff())

@@ -11,14 +11,14 @@ import math
 import mmap
 import os
 import tempfile
-import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from contig.data.mapped_arrays import is_read_in_advance
+from contig.data.mapped_arrays import call_when_gone, is_read_in_advance
 from contig.errors import ConfigError, DiskError
 from contig.files import disk_errors
 
@@ -38,7 +38,7 @@ class FileTensor:
         """
         if self.memory is None:
             return self.rows
-        self.memory.madvise(mmap.MADV_DONTNEED)  # of this mapping: its pages would count twice as memory
+        _advise(self.memory, "MADV_DONTNEED")  # of this mapping: its pages would count twice as memory
         mapped = mmap.mmap(self.file, len(self.memory))
         return torch.frombuffer(mapped, dtype=self.rows.dtype).view(self.rows.shape)
 
@@ -66,10 +66,15 @@ def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> FileTensor:
             raise
         finally:
             Path(name).unlink()
-    weakref.finalize(memory, os.close, number)
+    call_when_gone(memory, os.close, number)
     if not is_read_in_advance(nbytes):
-        memory.madvise(mmap.MADV_RANDOM)
+        _advise(memory, "MADV_RANDOM")
     return FileTensor(torch.frombuffer(memory, dtype=dtype).view(shape), memory, number)
+
+
+def _advise(memory: mmap.mmap, advice: str) -> None:
+    with suppress(OSError, AttributeError):  # only advice, which locked memory refuses, for instance
+        memory.madvise(getattr(mmap, advice))
 
 
 def available() -> bool:

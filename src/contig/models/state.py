@@ -190,6 +190,10 @@ class NodeState:
         copy.restore(self.snapshot())
         return copy
 
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> NodeState:
+        """Return an independent copy: the rows of a state on disk are copied into files of their own."""
+        return self.clone()
+
     def blank_like(self, num_nodes: int) -> NodeState:
         """Return a blank state in the same kind of memory."""
         return NodeState(self.blank, num_nodes, self.device, on_host=self.on_host, on_disk=self.on_disk)

@@ -16,7 +16,7 @@ from contig.data.readers.opened import Roles
 from contig.data.readers.parquet import common_types, open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
 from contig.data.time_columns import TOO_FINE
-from contig.data.validation import BAD_ID, BAD_TEXT_ID, EMPTY_ID, LABEL_WORDS, UNKNOWN_LABEL
+from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID, EMPTY_ID, LABEL_WORDS, UNKNOWN_LABEL
 from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ TEXT = "VARCHAR"
 NOTHING = '"NULL"'  # of a column without any value
 LARGEST = 2**63 - 1
 NOT_FINITE_TIME = "is not a time; times are finite numbers or dates. Fix or remove the event."
-BAD_CLASS = "is not a whole number; labels are class numbers such as 0 and 1. Convert the column first."
+BAD_CLASS = f"{BAD_LABEL} Convert the column first."
+SPACES = " \t\n\r\v\f"
 
 
 class Check(NamedTuple):
@@ -182,14 +183,13 @@ def _label_column(name: str, types: _Types) -> EventColumn:
         known = f"nullif({known}, 'nan'::DOUBLE)"
         checks.append(Check(_not_whole(known), name, BAD_CLASS))
     elif kind == TEXT:
-        written = f"nullif(trim({known}), '')"
+        written = f"nullif(trim({known}, {sql_text(SPACES)}), '')"
         known = f"TRY_CAST({_without_words(written)} AS DOUBLE)"
-        checks.append(
-            Check(f"{written} IS NOT NULL AND ({known} IS NULL OR {_not_whole(known)})", name, BAD_CLASS)
-        )
+        bad = f"{known} IS NULL OR contains({written}, '_') OR {_not_whole(known)}"
+        checks.append(Check(f"{written} IS NOT NULL AND ({bad})", name, BAD_CLASS))
     elif DECIMAL.fullmatch(kind):
         checks.append(Check(f"{known} <> floor({known})", name, BAD_CLASS))
-        checks.append(Check(f"abs({known}) > {LARGEST}", name, TOO_LARGE))
+        checks.append(Check(f"{known} IS NOT NULL AND TRY_CAST({known} AS BIGINT) IS NULL", name, TOO_LARGE))
     elif not (INTEGER.fullmatch(kind) or kind in ("BOOLEAN", NOTHING)):
         raise types.error(name, "labels must be whole numbers. Convert the column first.")
     return EventColumn(name, f"coalesce(CAST({known} AS BIGINT), {UNKNOWN_LABEL})", tuple(checks))
