@@ -14,7 +14,7 @@ from contig.cli.commands import Command
 from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.errors import ConfigError
 from contig.ranks import require_one_process
-from contig.wording import counted
+from contig.wording import counted, in_bytes
 
 app = typer.Typer()
 
@@ -55,7 +55,7 @@ def index(
     used = sum(file.size for file in head.files.values())
     console.out().print(
         f"{console.plain(folder)}: {counted(head.events, 'event')}, {counted(head.nodes, 'node')}, "
-        f"{used / 1e9:.2f} GB ({used / head.events:.0f} bytes per event)",
+        f"{in_bytes(used)} ({used / head.events:.0f} bytes per event)",
         soft_wrap=True,
     )
 

@@ -8,6 +8,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from contig.cli import console
+from contig.wording import in_bytes
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -26,10 +27,6 @@ def _percent(share: float) -> str:
 
 def _count(number: float) -> str:
     return f"{number:,.0f}"
-
-
-def _bytes(number: float) -> str:
-    return f"{number / 1e9:.2f} GB" if number >= 1e9 else f"{number / 1e6:,.0f} MB"
 
 
 def _seconds(number: float) -> str:
@@ -91,7 +88,7 @@ COST = (
     Column("parameters", lambda row: (row.cost.parameters, nan)),
     Column("train ev/s", lambda row: (row.cost.train_speed, nan), best=max),
     Column("score ev/s", lambda row: (row.cost.score_speed, nan), best=max),
-    Column("peak memory", lambda row: (row.cost.peak_memory, nan), _bytes, best=min),
+    Column("peak memory", lambda row: (row.cost.peak_memory, nan), in_bytes, best=min),
 )
 DURATION = (
     Column("epochs", lambda row: (row.cost.epochs, nan)),
