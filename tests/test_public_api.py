@@ -65,7 +65,7 @@ def unreadable(path: Path, reading: contig.ReadOptions) -> None:
     [
         (lambda: contig.Run.open(3), "run=3: expected a path"),
         (lambda: contig.resume(None), "run=None: expected a path"),
-        (lambda: contig.fit(STREAM, "edgebank", out=3), "run=3: expected a path"),
+        (lambda: contig.fit(STREAM, "edgebank", out=3), "out=3: expected a path"),
         (lambda: contig.fit(STREAM, 5), "5 is not a model"),
         (lambda: contig.load_dataset(3), "name=3: expected the name of a dataset"),
         (lambda: contig.open_stream("synthetic:50", "x"), "reading='x': expected contig.ReadOptions"),

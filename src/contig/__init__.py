@@ -13,10 +13,15 @@ add a task, subclass ``Task`` and pass the class to ``Run.evaluate``, or registe
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+# For torch, where it is not loaded yet: threads that spin while they wait make a step take several times as
+# long if anything else is running.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
     from contig import layers, testing

@@ -235,6 +235,18 @@ def later(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("size", "noted"),
+    [(25, None), (37, "the last of 2 batches has only 3 events, but as much weight"), (40, None), (3, None)],
+)
+def test_a_small_last_batch_is_noted(
+    size: int, noted: str | None, run: Path, later: Path, here: Path
+) -> None:
+    words = Answer("evaluate", run, "--data", later, *READING, "--batch-size", size).words
+    assert ("the last of" in words) == (noted is not None)
+    assert noted is None or noted in words
+
+
 READING = ["--src", "who", "--dst", "page", "--time", "when"]
 
 

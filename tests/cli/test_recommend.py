@@ -13,6 +13,7 @@ import pytest
 from pyarrow import csv, feather
 from support.commands import START, Answer, date, seconds
 
+import contig
 from contig.runs.run import Run
 
 READERS = {".csv": csv.read_csv, ".parquet": pq.read_table, ".arrow": feather.read_table}
@@ -123,6 +124,16 @@ def test_recommend_refuses(run: Path) -> None:
         assert message in Answer("recommend", run, *options).refusal
 
 
+def test_ids_may_have_slashes(tmp_path: Path, here: Path) -> None:
+    log = {"src": ["a", "b"] * 20, "dst": ["sku/1", "sku/2"] * 20, "t": list(range(40))}
+    run = contig.fit(log, "recency", out=tmp_path / "run", show=False).path
+    answer = Answer("recommend", run, "--node", "a", "--candidates", "sku/1, sku/2", "--json")
+    assert {one["node"] for one in answer.json["recommendations"]} == {"sku/1", "sku/2"}
+    assert Answer("embed", run, "--nodes", "sku/1,sku/3", "--out", "e.csv").refusal.startswith("error: Node")
+    refusal = Answer("recommend", run, "--nodes", "sku/8,sku/9", "--out", "x.csv").refusal
+    assert "there is no such file, and no such id" in refusal
+
+
 def test_a_table_of_events_is_not_a_file_of_ids(run: Path, here: Path) -> None:
     (here / "events.csv").write_text("who,what\nn3,n12\nn8,n14\n")
     refused = Answer("recommend", run, "--nodes", "events.csv", "--out", "lists.csv").refusal
@@ -137,11 +148,11 @@ def test_a_note_says_how_personal_the_lists_are(run: Path, here: Path) -> None:
         {row["recommended"] for row in pq.read_table("lists.parquet").to_pylist() if row["node"] == node}
         for node in ("n3", "n8")
     )
-    assert f"two lists have on average {len(first & second):.2f} of their 2 nodes in common" in answer.err
+    assert f"on average two lists share {len(first & second):.2f} of their 2 nodes" in answer.err
     long = Answer("recommend", run, "--nodes", "n3,n8", "-k", 99, "--out", "lists.parquet")
     length = len(pq.read_table("lists.parquet")) // 2
     assert length < 99
-    assert f"of their {length} nodes in common" in long.err
+    assert f"of their {length} nodes;" in long.err
 
 
 def test_only_lists_that_are_written_are_counted(run: Path) -> None:
@@ -150,7 +161,7 @@ def test_only_lists_that_are_written_are_counted(run: Path) -> None:
     assert "nothing to recommend to 1 of 3 nodes: no candidate is left" in answer.words
     assert pq.read_table("lists.parquet")["node"].to_pylist() == ["n98", "n99"]
     assert "wrote lists.parquet (2 lists)" in answer.words
-    assert "two lists have on average 1.00 of their 1 nodes in common" in answer.words
+    assert "on average two lists share 1.00 of their 1 nodes" in answer.words
 
 
 def test_candidates_that_nobody_has_met_are_left_out(run: Path, here: Path) -> None:

@@ -700,6 +700,32 @@ def test_a_new_disk_may_hold_an_index(tmp_path: Path) -> None:
     assert (disk / "lost+found").is_dir()
 
 
+def test_an_index_is_not_built_in_place_of_a_file(tmp_path: Path) -> None:
+    files = write_files(tmp_path)
+    (tmp_path / "taken").write_text("mine")
+    for out in (tmp_path / "taken", tmp_path / "taken" / "index"):
+        with pytest.raises(ConfigError, match=r"cannot hold an index: .*taken is a file; choose a folder"):
+            build_index(files, out)
+    assert (tmp_path / "taken").read_text() == "mine"
+
+
+def test_columns_that_are_not_used_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    columns = {"src": [1, 2], "dst": [3, 4], "t": [5, 6], "price": [0.5, 1.5], "f0": [1.0, 2.0]}
+    pq.write_table(pa.table(columns), tmp_path / "0.parquet")
+    caplog.set_level("INFO", "contig")
+    build_index(tmp_path / "0.parquet", tmp_path / "with")
+    build_index(tmp_path / "0.parquet", tmp_path / "without", reading=ReadOptions(features=False))
+    pq.write_table(pa.table(columns).drop_columns("f0"), tmp_path / "1.parquet")
+    build_index(tmp_path / "1.parquet", tmp_path / "none")
+    said = [text for record in caplog.records if "ignored" in (text := record.getMessage())]
+    assert [text.partition(": ")[2] for text in said] == [
+        "ignored 1 column: 'price'.",
+        "ignored 2 columns: 'price', 'f0'.",
+        "ignored 1 column: 'price'. Features of an index are columns of numbers f0, f1, ..., or one of lists "
+        "of numbers.",
+    ]
+
+
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_an_index_is_not_built_among_other_files(tmp_path: Path, overwrite: bool) -> None:
     files, folder = write_files(tmp_path), tmp_path / "run"

@@ -166,6 +166,12 @@ def test_a_full_disk_is_refused_before_anything_is_written(
     assert not list(folder.iterdir())
 
 
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
+    with pytest.raises(ConfigError, match=r"TMPDIR='.*missing': no such folder"):
+        NodeState({"h": torch.zeros(3)}, 10, on_disk=True)
+
+
 @pytest.mark.gpu
 def test_a_gpu_is_refused() -> None:
     stream = random_stream(7, events=60, num_nodes=9)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pytest
@@ -77,6 +78,25 @@ def test_its_own_events_are_measured_on_the_test_part(run: contig.Run, log: pa.T
         "label",
         "part",
     } | {"last_event"}
+
+
+def test_it_is_shown_in_one_line(run: contig.Run, later: pa.Table) -> None:
+    own, new = run.classify(show=False), run.classify(later.drop_columns("fraud"), show=False)
+    assert repr(own).endswith(f"AP {100 * own.quality.ap:.2f}% of the test events)")
+    assert repr(new) == (
+        f"Classification({len(later):,} events; probability {new.probability.min():.4g} to "
+        f"{new.probability.max():.4g})"
+    )
+    with pytest.raises(ConfigError, match="refit='no': expected True, False or None"):
+        run.classify(refit="no", show=False)
+
+
+def test_frames_have_dates_where_the_log_has(run: contig.Run, later: pa.Table) -> None:
+    found = run.classify(later, show=False)
+    frame = found.to_frame()
+    assert frame["t"].tolist() == [pd.Timestamp(t, unit="s", tz="UTC") for t in found.t.tolist()]
+    assert frame["probability"].tolist() == found.probability.tolist()
+    assert replace(found, dates=False).to_frame()["t"].tolist() == found.t.tolist()
 
 
 def test_a_saved_classifier_gives_equal_probabilities(run: contig.Run, later: pa.Table) -> None:

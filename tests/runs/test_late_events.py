@@ -13,6 +13,7 @@ from support.commands import Answer
 from support.problems import CASES
 from support.trained import tiny_stream
 
+import contig
 from contig.data.events import EventStream
 from contig.errors import ConfigError, DataError, RunError
 from contig.live import Engine
@@ -210,3 +211,15 @@ def test_the_command_takes_them(pair_run: Run, tmp_path: Path) -> None:
     answer = Answer("update", run.path, file, "--late", "accept")
     assert (answer.code, "observed 1 event " in answer.words) == (0, True)
     assert Run.open(run.path).stream.t[0] == first - 5
+
+
+def test_a_mistyped_year_is_noted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    days = [f"2024-05-{day:02}" for day in range(1, 29)]
+    log = {"src": ["a", "b"] * 14, "dst": ["x", "x", "y", "y"] * 7, "t": days}
+    run = contig.fit(log, "recency", out=tmp_path / "run", show=False)
+    run.observe({"src": ["a"], "dst": ["x"], "t": ["2024-04-20"]}, late="accept")
+    assert not caplog.records
+    run.observe({"src": ["a"], "dst": ["x"], "t": ["2014-05-03"]}, late="accept")
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert "row 0 (counted from 0): t=2014-05-03T00:00:00Z is 9.97 years" in said
+    assert "before the first event of the run, at 2024-04-20T00:00:00Z. Is the time right?" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -36,6 +37,12 @@ def scored(run: Run, source: int, when: float) -> list[tuple[float, int]]:
             logit = run.model.link(state, run.history, *pair, t, t[0])
         rows.append((-logit.item(), other))
     return [(-score, other) for score, other in sorted(rows)]
+
+
+@pytest.mark.parametrize("wrong", ["no", 0, "False"])
+def test_a_flag_is_true_or_false(wrong: Any, text_id_run: Run) -> None:
+    with pytest.raises(ConfigError, match=f"exclude_seen={wrong!r}: expected True, False or None"):
+        text_id_run.recommend("n1", exclude_seen=wrong)
 
 
 @pytest.mark.parametrize("when", [None, 50.0, 200])

@@ -260,7 +260,7 @@ def test_where_sides_share_ids_unknown_nodes_are_cold_starts_in_any_row(tmp_path
         (([99, 1], [23, 2], [50, 60]), "row 1 .*: node 2 is a source in this stream, but a destination here"),
         ((["x", "1"], [23, 24], [50, 60]), "ids of this run are whole numbers such as .*'x'"),
         (([1, 2], [23, 24], [50, -9]), "row 1 .*: t=-9 is before the first event"),
-        (([1, 2], [23, 24], [50.0, float("nan")]), "row 1 .*: t=nan is not a finite time"),
+        (([1, 2], [23, 24], [50.0, float("nan")]), "row 1 .*: t=nan: pass a finite time"),
         (([1, 2], [23, 24, 25], [50, 60]), "columns differ in length"),
         (([1, 2], [23, 24], [50, 60, 70]), "columns differ in length"),
         (([1, 2], [23, 24], [[50, 60]]), "t must be a time, or one time per pair"),

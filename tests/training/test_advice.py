@@ -86,6 +86,21 @@ def test_nodes_without_intervals_are_reported() -> None:
     assert not any("different times" in line for line in before_training(new_session(long_stream(200))))
 
 
+@pytest.mark.parametrize(
+    ("labels", "hint"),
+    [
+        ([0, 1, -1], None),
+        ([0, 2, 1], "the labels have the value 2; contig classify needs 1 for the positive class"),
+        ([1, 1, -1], "the training events have only the label 1: contig classify needs some with 0 and some"),
+        ([-1, -1, -1], "the training events have no label: contig classify needs"),
+    ],
+)
+def test_labels_that_cannot_be_learned_are_reported(labels: list[int], hint: str | None) -> None:
+    labeled = replace(long_stream(300), label=np.resize(labels, 300))
+    lines = [line for line in before_training(new_session(labeled, batch_size=5)) if "label" in line]
+    assert [line.startswith(hint or "none") for line in lines] == ([True] if hint else [])
+
+
 def repeating(times: int, events: int = 300) -> EventStream:
     """A stream of which some events, apart from each other, are there twice."""
     stream = long_stream(events - times)

@@ -127,6 +127,12 @@ def test_known_events_are_skipped_on_request(run: Run, tmp_path: Path) -> None:
     assert found.stream.equals(part(0, 210))
 
 
+def test_no_epochs_are_refused(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="epochs=0 must be at least 1"):
+        run.refit(epochs=0, out=tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_run_in_training_is_refused(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.path, tmp_path / "run")
     (tmp_path / "run" / "serving.pt").unlink()

@@ -207,8 +207,6 @@ def contig(
 
 def main() -> None:
     """Run the command line and exit: 0 on success, 2 on an error that the user can fix."""
-    # Threads that spin while they wait slow a step down several times if anything else is running.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     keep_freed_memory()
     if not sys.flags.safe_path:  # package.module:Class may name a module of the working directory
         sys.path.append(str(Path.cwd()))

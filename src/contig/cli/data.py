@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -100,19 +100,23 @@ NEW_EVENT_OPTIONS = (*PAIR_OPTIONS[:3], "label", "features", *PAIR_OPTIONS[3:], 
 
 
 def reads_events(
-    command: Callable[..., None], names: Collection[str] = tuple(READING_OPTIONS)
+    command: Callable[..., None],
+    names: Collection[str] = tuple(READING_OPTIONS),
+    own: Mapping[str, Any] | None = None,
 ) -> Callable[..., None]:
     """Give a command the options that say how events are read, as one parameter ``reading``.
 
-    Typer reads a command's signature, so the parameter is replaced there by one for each of ``names``.
+    Typer reads a command's signature, so the parameter is replaced there by one for each of ``names``. The
+    command's ``own`` options replace those of the same names.
     """
+    options = READING_OPTIONS | dict(own or {})
     signature = inspect.signature(command, eval_str=True)
     parameters = []
     for parameter in signature.parameters.values():
         if parameter.name == "reading":
             parameters += [
                 parameter.replace(name=name, annotation=option, default=None)
-                for name, option in READING_OPTIONS.items()
+                for name, option in options.items()
                 if name in names
             ]
         else:

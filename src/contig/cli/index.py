@@ -18,6 +18,15 @@ from contig.wording import counted, in_bytes
 
 app = typer.Typer()
 
+FEATURES = Annotated[
+    str | None,
+    typer.Option(
+        "--features",
+        metavar="COLUMN,COLUMN",
+        show_default="those found",
+        help="Columns of numbers f0, f1, ..., or one of lists of numbers, taken as they are; or none.",
+    ),
+]
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -29,7 +38,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
         ("contig train clicks.index --out runs/clicks", "use it like a file"),
     ),
 )
-@partial(data.reads_events, names=INDEX_OPTIONS)
+@partial(data.reads_events, names=INDEX_OPTIONS, own={"features": FEATURES})
 def index(
     files: Annotated[
         list[Path],

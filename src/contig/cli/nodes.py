@@ -38,7 +38,8 @@ def read_ids(option: str, given: str, stream: EventStream) -> list[int | str]:
     if not given.strip():
         raise ConfigError(f"{option}: the value is empty; give comma-separated ids, or a file of ids.")
     path = Path(given)
-    if not path.is_file() and _looks_like_path(path, given) and not stream.ids.has(given):
+    known = any(map(stream.ids.has, (given, *(name.strip() for name in given.split(",")))))
+    if not path.is_file() and _looks_like_path(path, given) and not known:
         problem = "is a folder" if path.is_dir() else "there is no such file, and no such id"
         raise ConfigError(f"{option} {given}: {problem}; give comma-separated ids, or a file of ids.")
     if path.suffix in (".parquet", ".arrow", ".feather") and path.is_file():

@@ -149,8 +149,8 @@ def _write(run: Run, lists: list[RecommendationList], path: Path) -> None:
         shortest, longest = min(map(len, lists)), max(map(len, lists))
         lengths = f"{longest:,}" if shortest == longest else f"{shortest:,} to {longest:,}"
         console.notice(
-            f"two lists have on average {mean_overlap(lists):.2f} of their {lengths} nodes in common; "
-            "the fewer, the more personal the lists are"
+            f"on average two lists share {mean_overlap(lists):.2f} of their {lengths} nodes; lists that "
+            "share few are more personal"
         )
 
 

@@ -44,7 +44,7 @@ from contig.data.indexing.sources import find_sources
 from contig.data.read_options import ReadOptions
 from contig.data.readers.parquet import is_parquet, parquet_files
 from contig.errors import ConfigError, ContigError, DataError
-from contig.files import as_path, disk_errors, expanded
+from contig.files import as_path, disk_errors, expanded, file_above
 from contig.history.entries import collect_entries, count_entries
 from contig.kernels.segments import node_ranges
 from contig.locks import locked
@@ -122,6 +122,8 @@ def _check_folder(folder: Path) -> None:
 
     A new disk has a ``lost+found``, and some systems put hidden files into every folder.
     """
+    if blocking := file_above(folder / BUILDING):
+        raise ConfigError(f"{folder} cannot hold an index: {blocking} is a file; choose a folder.")
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     holds_files = any(not name.startswith(".") and name != "lost+found" for name in names)
     if holds_files and not is_index_folder(folder):

@@ -55,7 +55,7 @@ def file_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> FileTensor:
     if not (count := math.prod(shape)):
         return FileTensor(torch.zeros(shape, dtype=dtype))
     nbytes = count * dtype.itemsize
-    folder = Path(tempfile.gettempdir())
+    folder = _temporary_folder()
     with disk_errors(folder):
         number, name = tempfile.mkstemp(prefix="contig-state-", dir=folder)
         try:
@@ -80,6 +80,13 @@ def _advise(memory: mmap.mmap, advice: str) -> None:
 def available() -> bool:
     """Return whether this system can reserve space for a file."""
     return hasattr(os, "posix_fallocate")
+
+
+def _temporary_folder() -> Path:
+    given = os.environ.get("TMPDIR")
+    if given and not Path(given).is_dir():
+        raise ConfigError(f"TMPDIR={given!r}: no such folder; with graph_in=disk it holds the node state.")
+    return Path(tempfile.gettempdir())
 
 
 def _reserve(number: int, nbytes: int, folder: Path) -> None:

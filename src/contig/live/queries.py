@@ -20,6 +20,7 @@ from contig.live.graph import LiveGraph, View
 from contig.live.ids import NodeIndex
 from contig.live.partners import Partners
 from contig.models.checks import check_embeddings
+from contig.options import check_flag
 from contig.runs.answers import Recommendation, RecommendationList, Scores
 from contig.runs.queries import check_k
 from contig.runs.recommending import CANDIDATES_AT_ONCE, best
@@ -81,6 +82,7 @@ class Queries:
     ) -> RecommendationList:
         """Rank the candidates on the other side for a node at a time."""
         check_k(k)
+        check_flag("exclude_seen", exclude_seen)
         if side not in get_args(Side):
             raise ConfigError(unknown("side", str(side), get_args(Side)))
         time = self._time(at)

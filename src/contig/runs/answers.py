@@ -25,6 +25,7 @@ from contig.tasks.label_warnings import (
     no_better_than_chance,
     no_test_labels,
 )
+from contig.tasks.tables import percent
 from contig.wording import counted
 
 if TYPE_CHECKING:
@@ -317,7 +318,8 @@ class Classification:
     time of the last event that a decision knew, masked if there was none. ``decoder`` was chosen by
     ``validation_aucs``; ``fitted_on`` counts the labels of the parts of the run that it was fitted and tested
     on. ``test_events`` is the number of test events of the run, with or without a label; None for new events.
-    ``label_delay`` is how long after its event a label becomes known.
+    ``label_delay`` is how long after its event a label becomes known. ``dates`` says whether the run was
+    trained on dates; the times are then Unix seconds.
     """
 
     src: Array
@@ -335,6 +337,7 @@ class Classification:
     fitted_on: LabelParts
     test_events: int | None
     label_delay: float
+    dates: bool = False
 
     def __len__(self) -> int:
         return len(self.probability)
@@ -349,6 +352,21 @@ class Classification:
         loss = None if equal else loses_to_baseline(self.quality, self.baseline_quality, which)
         unmeasured = no_test_labels(self.test_events or 0, self.fitted_on)
         return tuple(text for text in (useless, loss, unmeasured, few_labels(self.fitted_on)) if text)
+
+    def __repr__(self) -> str:
+        parts = [counted(len(self), "event")]
+        if len(self):
+            parts.append(f"probability {self.probability.min():.4g} to {self.probability.max():.4g}")
+        if self.quality is not None:
+            which = "" if self.part is None else " of the test events"
+            parts.append(f"AUC {percent(self.quality.auc)}%, AP {percent(self.quality.ap)}%{which}")
+        return f"Classification({'; '.join(parts)})"
+
+    def to_frame(self) -> Any:
+        """Return a pandas frame with the columns of ``table``, ``dates`` as timestamps."""
+        from contig.data.exports import as_pandas
+
+        return as_pandas(self.table(), dates=self.dates)
 
     def table(self) -> pa.Table:
         """Return the columns as an Arrow table."""

@@ -72,6 +72,7 @@ def classify_known(run: Run, *, label_delay: float | None, refit: bool, show: bo
         fitted_on=label_parts(split, label),
         test_events=len(run.split.test),
         label_delay=classifier.delay,
+        dates=run.dates,
     )
 
 
@@ -143,6 +144,7 @@ def classify_new(
         fitted_on=label_parts(split, label),
         test_events=None,
         label_delay=saved.delay,
+        dates=run.dates,
     )
 
 

@@ -210,6 +210,19 @@ def check_far_ahead(events: EventColumns, known: TimeSpan, place: Place) -> str 
     return f"{text} Is the time right? From now on {OTHERS}."
 
 
+def far_behind(events: EventColumns, known: TimeSpan, place: Place) -> str | None:
+    """Return a warning about an event long before the first known one, as after a mistyped year."""
+    t, second = in_unit_of(known, events.t, dates=events.dates), known.per_second
+    row, behind = int(np.argmin(t)), known.first - float(t.min())
+    if known.unix is None or behind <= max(known.span, 30 * 86_400 * second):
+        return None
+    when = known.written(t[row].item())
+    return (
+        f"{place(row)}: t={when} is {duration(behind / second)} before the first event of the run, at "
+        f"{known.written(known.first)}. Is the time right? It is now a part of the history."
+    )
+
+
 def _features(stream: EventStream, events: EventColumns) -> Array | None:
     width = 0 if events.features is None else events.features.shape[1]
     if not stream.edge_width:

@@ -101,9 +101,7 @@ def score_times(t: Array, span: TimeSpan, place: Callable[[int], str]) -> Array:
         row = int(np.argmax(bad))
         value = t[row].item()
         if not t[row] < first:
-            raise DataError(
-                f"{place(row)}: t={value} is not a finite time; a score needs events to build on."
-            )
+            raise DataError(f"{place(row)}: t={value}: pass a finite time.")
         raise DataError(
             f"{place(row)}: t={span.written(value)} is before the first event, at "
             f"{span.written(span.first)}; a score needs events to build on."

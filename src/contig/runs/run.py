@@ -12,7 +12,7 @@ from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.splits import Split
 from contig.errors import ConfigError, RunError
 from contig.models import NodeState
-from contig.options import set_options
+from contig.options import check_flag, set_options
 from contig.progress import Display
 from contig.runs.answers import Classification
 from contig.runs.classifying import classify_known, classify_new
@@ -192,6 +192,7 @@ class Run(SavedRun):
         between boosted trees and a network, and calibrate it. It is saved with the run. ``refit``, or another
         ``label_delay``, fits it again.
         """
+        check_flag("refit", refit)
         given = reading_options(reading).updated(**options)
         if events is not None:
             return classify_new(

@@ -28,7 +28,7 @@ from contig.runs.arrivals import Arrivals, index_stream
 from contig.runs.config import RunConfig, build_model
 from contig.runs.folder import RunFolder
 from contig.runs.new_events import check_label_values, labels_in_order, read_new_events
-from contig.runs.observed import check_far_ahead, new_events, saved_tail, selected_rows
+from contig.runs.observed import check_far_ahead, far_behind, new_events, saved_tail, selected_rows
 from contig.runs.observed_file import read_observed
 from contig.runs.repeated_events import (
     KnownPolicy,
@@ -169,7 +169,8 @@ class SavedRun(TrainedModel):
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():
             self.check_version()
-            warning = check_far_ahead(columns, self.stream.time_span, place)
+            span = self.stream.time_span
+            warnings = [check_far_ahead(columns, span, place), far_behind(columns, span, place)]
             with self._undone_on_failure():
                 labeled = 0
                 if repeated == "skip":
@@ -179,8 +180,9 @@ class SavedRun(TrainedModel):
                     self.observe_columns(columns, place, repeated=known_policy(repeated), late=late)
                 if added or labeled:
                     self._save_observed()
-            if added and warning:
-                log.warning(warning)
+            for warning in warnings:
+                if added and warning:
+                    log.warning(warning)
         return added
 
     def skip_known(

@@ -28,6 +28,7 @@ from contig.history.columns import comparable_times
 from contig.models import Model, NodeState
 from contig.models.checks import check_embeddings
 from contig.models.state import SavedRows
+from contig.options import check_flag
 from contig.runs.answers import (
     Embeddings,
     RecommendationList,
@@ -252,6 +253,7 @@ class TrainedModel:
         1e-5 of the best of them tie (``Model.resolution``), and tied nodes keep the order of ``stream.ids``.
         """
         check_k(k)
+        check_flag("exclude_seen", exclude_seen)
         if side not in get_args(Side):
             raise ConfigError(unknown("side", str(side), get_args(Side)))
         if isinstance(candidates, str) or not isinstance(candidates, Iterable | None):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from contig.data.events import EventStream
 from contig.data.repeated_rows import repeated_rows
 from contig.data.splits import Split
+from contig.data.validation import UNKNOWN_LABEL
 from contig.models import HEURISTIC_BASELINE
 from contig.runs.config import RunConfig, build_model
 from contig.tasks.link import link_report
@@ -26,6 +29,7 @@ def before_training(session: Session) -> Iterator[str]:
     yield _describe_split(split)
     if not session.model.learns:
         return
+    yield from _on_labels(session.data.stream, split)
     events, steps = len(split.train), len(session.steps)
     if session.data.time_scale.count == 0:
         yield (
@@ -39,6 +43,23 @@ def before_training(session: Session) -> Iterator[str]:
             f"an epoch has only {count} ({events:,} training events in batches of {size:,}); "
             f"on a stream this short try batch_size={smaller} (contig train --set batch_size={smaller})"
         )
+
+
+def _on_labels(stream: EventStream, split: Split) -> Iterator[str]:
+    """Report labels from which no classifier can learn later."""
+    if stream.label is None or stream.benchmark:
+        return
+    values = np.unique(stream.label[stream.label != UNKNOWN_LABEL])
+    if wrong := [value for value in values.tolist() if value not in (0, 1)]:
+        yield (
+            f"the labels have the value {wrong[0]}; contig classify needs 1 for the positive class and 0 for "
+            "everything else, or no value where the label is not known"
+        )
+        return
+    known = np.unique(stream.label[split.train])
+    if len(known := known[known != UNKNOWN_LABEL]) < 2:
+        which = f"only the label {known[0]}" if len(known) else "no label"
+        yield f"the training events have {which}: contig classify needs some with 0 and some with 1"
 
 
 def on_repeated_rows(stream: EventStream) -> Iterator[str]:

@@ -19,6 +19,7 @@ from contig.data.encoding import FeaturePlans
 from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.errors import ConfigError, RunError
+from contig.files import as_path
 from contig.kernels.devices import pick_device
 from contig.models import DEFAULT_MODEL, Model, model_class
 from contig.options import check_flag
@@ -113,7 +114,7 @@ def _folder(here: Ranks, out: str | Path | None, name: str) -> RunFolder:
     """Return where a new run is saved; only the first rank keeps what it writes."""
     if not here.first:
         return RunFolder(here.temporary_folder())
-    return RunFolder(tempfile.mkdtemp(prefix=f"contig-{name}-") if out is None else out)
+    return RunFolder(tempfile.mkdtemp(prefix=f"contig-{name}-") if out is None else as_path(out, "out"))
 
 
 def _checkpoint_of(folder: RunFolder, stream: EventStream, config: RunConfig) -> str | None:

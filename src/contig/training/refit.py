@@ -65,7 +65,7 @@ def refit(
         given = reading_options(reading).updated(**options)
         _observe(opened := Run.open(opened.path, device), on, given, repeated)
         weights, passes = opened.model.state_dict(), RENEWED_EPOCHS
-    config = _final(opened.config, epochs or max(1, passes), lr)
+    config = _final(opened.config, max(1, passes) if epochs is None else epochs, lr)
     on_device = pick_device(device)
 
     def train(target: RunFolder) -> Run:

@@ -29,6 +29,7 @@ from support.event_files import (
 
 from contig.data.events import EventStream
 from contig.data.readers import read_events
+from contig.errors import DataError
 
 
 @pytest.mark.parametrize(
@@ -153,15 +154,26 @@ def test_a_named_column_is_not_recognized_for_another_role() -> None:
 def test_one_column_may_have_several_roles(route: Callable[[Events, Path], Any], tmp_path: Path) -> None:
     events = seven()
     stream = read_events(
-        route(events, tmp_path), src="src", dst="dst", t="t", label="t", features=["f1", "t"]
+        route(events, tmp_path), src="src", dst="dst", t="t", label="dst", features=["f1", "t"]
     )
     assert events.features is not None
     expected = replace(
         events,
-        label=[int(t) for t in events.t],
+        label=events.dst,
         features=[[row[1], t] for row, t in zip(events.features, events.t, strict=True)],
     )
     assert_same(stream, expected.stream())
+
+
+def test_the_label_is_no_feature_and_each_feature_is_named_once() -> None:
+    table = pa.table({"src": [5, 6], "dst": [6, 5], "t": [1, 2], "fraud": [0, 1], "price": [1.5, 2]})
+    with pytest.raises(DataError, match=r"column 'fraud' holds the labels .* Leave it out of features="):
+        read_events(table, label="fraud", features=["price", "fraud"])
+    with pytest.raises(DataError, match=r"names column 'price' twice; name it once"):
+        read_events(table, features=["price", "PRICE"])
+    stream = read_events(table, label="fraud", features=True)
+    assert stream.edge_width == 1
+    assert read_events(table, features=["fraud"]).edge_width == 1  # not the label
 
 
 @pytest.mark.parametrize("route", [as_csv, as_parquet, as_arrow])

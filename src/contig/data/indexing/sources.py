@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from contig.data.columns import in_words
 from contig.data.indexing.database import Database, sql_text
 from contig.data.numbers import EXACT, TOO_LARGE
 from contig.data.read_options import INDEX_OPTIONS, ReadOptions
+from contig.data.readers.names import ignored_columns
 from contig.data.readers.opened import Roles
 from contig.data.readers.parquet import common_types, open_files, parquet_files
 from contig.data.readers.roles import find_roles, users_and_items
@@ -21,6 +23,8 @@ from contig.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger("contig")
 
 INTEGER = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?")
 FLOAT = re.compile(r"FLOAT|DOUBLE")
@@ -33,6 +37,7 @@ NOTHING = '"NULL"'  # of a column without any value
 LARGEST = 2**63 - 1
 NOT_FINITE_TIME = "is not a time; times are finite numbers or dates. Fix or remove the event."
 BAD_CLASS = f"{BAD_LABEL} Convert the column first."
+FEATURES = " Features of an index are columns of numbers f0, f1, ..., or one of lists of numbers."
 SPACES = " \t\n\r\v\f"
 
 
@@ -103,6 +108,9 @@ def find_sources(given: Sequence[Path], reading: ReadOptions, database: Database
     opened = open_files(database.each(paths), Path(origin))
     roles = find_roles(opened, reading)
     _reject_encoding(roles, origin)
+    if ignored := [name for i, name in enumerate(opened.names) if i not in roles.positions and name]:
+        advice = "" if roles.features or reading.features is False else FEATURES
+        log.info(ignored_columns(origin, ignored) + advice)
     names = list(opened.names)
     stored = common_types(database.each(paths), [names[i] for i in roles.positions])
     table = f"read_parquet([{_listed(paths)}])"

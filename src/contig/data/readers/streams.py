@@ -20,7 +20,7 @@ from contig.data.events import EventStream
 from contig.data.feature_columns import Kind, RawFeatures, no_values, without_values
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
-from contig.data.readers.names import listed
+from contig.data.readers.names import ignored_columns, listed
 from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
@@ -30,7 +30,6 @@ from contig.data.readers.tables import open_table
 from contig.data.validation import EventColumns, validate_arrays, validate_new_labels
 from contig.errors import ConfigError, ContigError, DataError
 from contig.files import expanded
-from contig.wording import counted
 
 log = logging.getLogger("contig")
 
@@ -270,8 +269,7 @@ def _with_notice(
     ignored = [opened.names[i] for i in positions]
     if not ignored:
         return stream
-    shown = ", ".join(map(repr, ignored[:10])) + (", ..." if len(ignored) > 10 else "")
-    notice = f"{opened.origin}: ignored {counted(len(ignored), 'column')}: {shown}."
+    notice = ignored_columns(opened.origin, ignored)
     if reading.features is not False and not for_run:
         notice += _how_to_use(opened, positions, roles, len(stream))
     if reading.features is not None or roles.features or for_run:
