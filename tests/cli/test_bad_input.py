@@ -97,7 +97,7 @@ def reading(names: tuple[str, ...], file: str, problem: str) -> list[tuple[str, 
 
 
 ALL = tuple(READERS)
-NEEDING_EVENTS = tuple(name for name in ALL if name != "update")
+NEEDING_EVENTS = ("evaluate", "refit")
 BAD_FILES = [
     *reading(ALL, "empty.csv", "error: empty.csv: the file is empty"),
     *reading(NEEDING_EVENTS, "header.csv", "error: header.csv: there are no events"),
@@ -153,7 +153,7 @@ BAD_OUTPUTS = [
 BAD_VALUES = [
     (
         "recommend run --node u1 --candidates i77,i78",
-        "Node 'i77' is not in .* dst side; its ids look like 'i0'",
+        "Node 'i77' is not in .* as a destination; its ids look like 'i0'",
     ),
     ("recommend run --node i1", "Node 'i1' is a destination in this stream; expected a source"),
     ("recommend run --node u1 --at soon", "--at soon: not a time"),

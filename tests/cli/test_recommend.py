@@ -114,7 +114,7 @@ def test_recommend_refuses(run: Path) -> None:
         ),
         (
             ["--node", "n1", "--candidates", "n99"],
-            "candidates (--candidates): Node 'n99' is not in this stream on the dst side; its ids look like "
+            "candidates (--candidates): Node 'n99' is not in this stream as a destination; its ids look like "
             "'n10', 'n11', 'n12'. Did you mean 'n9'?",
         ),
         (["--node", "n1", "--side", "left"], "Unknown side 'left'"),

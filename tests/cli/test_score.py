@@ -22,6 +22,17 @@ PAIRS = "page,who,note,when\nn9,n3,a,2024-05-09\nn14,n8,b,2024-05-03T12:00\nn7,n
 SECONDS = [START + 8 * 86_400, START + 2.5 * 86_400, 1_735_689_600]
 
 
+def test_a_file_without_rows_gives_one_without_rows(run: Path, here: Path) -> None:
+    (here / "quiet.csv").write_text("who,page,when\n")
+    (here / "scores.csv").write_text("those of yesterday\n")
+    answer = Answer("score", run, "quiet.csv", *COLUMNS, "--out", "scores.csv")
+    assert answer.code == 0
+    assert "quiet.csv: there are no events; nothing is scored." in answer.err
+    assert "wrote scores.csv (0 scores)" in answer.err
+    header = '"src","dst","t","score","probability","surprise","last_event","cold_start"'
+    assert (here / "scores.csv").read_text() == f"{header}\n"
+
+
 @pytest.mark.parametrize("name", ["scores.csv", "deep/scores.parquet", "scores.arrow"])
 def test_score_writes_a_row_for_each_pair_in_their_order(name: str, run: Path, here: Path) -> None:
     (here / "pairs.csv").write_text(PAIRS)

@@ -50,7 +50,7 @@ def test_find_on_both_sides() -> None:
     with pytest.raises(DataError, match=r"Node 3 is both .* side='src'"):
         ids.find(3)
     with pytest.raises(
-        DataError, match="Node 5 is not in this stream on the dst side; its ids look like 3, 9"
+        DataError, match="Node 5 is not in this stream as a destination; its ids look like 3, 9"
     ):
         ids.find(5, side="dst")
     with pytest.raises(DataError, match="Node 7 is a source in this stream; expected a destination"):

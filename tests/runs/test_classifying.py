@@ -91,6 +91,20 @@ def test_it_is_shown_in_one_line(run: contig.Run, later: pa.Table) -> None:
         run.classify(refit="no", show=False)
 
 
+def test_a_file_without_rows_gives_nothing(
+    run: contig.Run, later: pa.Table, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = run.classify(later.slice(0, 0), show=False)
+    assert [record.getMessage() for record in caplog.records] == [
+        "pyarrow Table: there are no events; nothing is classified."
+    ]
+    some = run.classify(later.slice(0, 3).drop_columns("fraud"), show=False)
+    assert (len(found), repr(found), found.warnings) == (0, "Classification(0 events)", ())
+    assert found.table().schema == some.table().schema
+    with pytest.raises(DataError, match="there are no events, so nothing can be measured"):
+        run.evaluate(data=later.slice(0, 0))
+
+
 def test_frames_have_dates_where_the_log_has(run: contig.Run, later: pa.Table) -> None:
     found = run.classify(later, show=False)
     frame = found.to_frame()

@@ -159,6 +159,15 @@ def test_states_of_a_table_are_read_as_of_batches_unless_events_are_chosen(tmp_p
         np.testing.assert_allclose(run.score_pairs(pairs, as_of=how).score, expected, rtol=1e-6)
 
 
+def test_a_table_without_rows_has_no_scores(any_run: Run, caplog: pytest.LogCaptureFixture) -> None:
+    pairs = pa.table({"src": [1, 2], "dst": [23, 24], "t": [500, 501]})
+    found, some = any_run.score_pairs(pairs.slice(0, 0)), any_run.score_pairs(pairs)
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "pyarrow Table: there are no events; nothing is scored."
+    assert (len(found), repr(found)) == (0, "Scores(0 pairs)")
+    assert found.table().schema == some.table().schema
+
+
 def test_a_table_is_read_by_the_columns_of_the_run(tmp_path: Path) -> None:
     rows = [(f"n{n % 5}", f"m{n % 3}", f"{n // 28 + 1}/{n % 28 + 1}/2024") for n in range(60)]
     log = dict(zip(("sender", "receiver", "day"), map(list, zip(*rows, strict=True)), strict=True))

@@ -109,7 +109,7 @@ def _summary(found: Classification) -> dict[str, Any]:
 def _print(found: Classification) -> None:
     if found.quality is not None and found.baseline_quality is not None:
         _print_quality(found, found.quality, found.baseline_quality)
-    elif not found.test_events:  # else a warning says that no test event has a label
+    elif len(found) and not found.test_events:  # else a warning says that no test event has a label
         why = "no test events are left" if found.part is not None else "the events have no labels"
         console.notice(f"the quality of these probabilities was not measured: {why}")
     for warning in found.warnings:

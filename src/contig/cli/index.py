@@ -59,7 +59,11 @@ def index(
     from contig.data.index_folder import read_head
     from contig.history.building import build_index
 
-    folder = build_index(files, out, reading=reading, memory=size, overwrite=overwrite)
+    try:
+        folder = build_index(files, out, reading=reading, memory=size, overwrite=overwrite)
+    except KeyboardInterrupt:
+        console.error("interrupted; the same command continues")
+        raise typer.Exit(130) from None
     head = read_head(folder)
     used = sum(file.size for file in head.files.values())
     console.out().print(

@@ -19,6 +19,7 @@ from contig.errors import DataError, UnknownNodeError, did_you_mean
 
 Ints = NDArray[np.int64]
 Side = Literal["src", "dst"]
+KIND_OF_SIDE: dict[Side, str] = {"src": "source", "dst": "destination"}
 SEARCHED = 20_000  # ids among which a mistyped one is looked for
 COMPARED = 2**18  # labels on disk that are compared at a time
 
@@ -63,7 +64,7 @@ class NodeIds:
         if not found:
             self._reject_other_side(label, side)
             example = ", ".join(map(repr, self._of_side(side)[:3].tolist()))
-            where = f" on the {side} side" if side and self.bipartite else ""
+            where = f" as a {KIND_OF_SIDE[side]}" if side and self.bipartite else ""
             raise UnknownNodeError(
                 f"Node {label!r} is not in this stream{where}; its ids look like {example}."
                 f"{self.suggestion(label, side)}"

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import repeat
 
-from contig.data.ids import NodeIds, Side
+from contig.data.ids import KIND_OF_SIDE, NodeIds, Side
 from contig.errors import DataError, UnknownNodeError, did_you_mean
 
 Id = int | str
@@ -83,7 +83,7 @@ class NodeIndex:
                 "with side=src or side=dst."
             )
         if not found:
-            where = f" on the {side} side" if side and self.bipartite else ""
+            where = f" as a {KIND_OF_SIDE[side]}" if side and self.bipartite else ""
             meant = self._suggestion(typed, limit)
             raise UnknownNodeError(
                 f"Node {_shortened(label)} is not known{where}: no event has named it.{meant}"

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from contig.data.clock import LATEST, TimeLike, TimeSpan, check_unit, parse_time
 from contig.data.columns import Array
-from contig.data.ids import Side
+from contig.data.ids import KIND_OF_SIDE, Side
 from contig.errors import ConfigError, DataError, UnknownNodeError, unknown
 from contig.live.answers import Embeddings, FoundNode, LiveTrajectory, PastEvent
 from contig.live.graph import LiveGraph, View
@@ -171,7 +171,7 @@ class Queries:
                 except UnknownNodeError:
                     return -1
                 raise DataError(
-                    f"Node {label!r} is on the {other} side; pass side={other} to get a list for it."
+                    f"Node {label!r} is a {KIND_OF_SIDE[other]}; pass side={other} to get a list for it."
                 ) from None
             return -1
 

@@ -345,6 +345,8 @@ class Classification:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Say why the probabilities are of little use, if they are, and what to do."""
+        if not len(self):
+            return ()
         auc = self.validation_aucs[self.decoder]
         equal = equal_probabilities(self.probability, auc, self.fitted_on)
         useless = equal or no_better_than_chance(self.quality)

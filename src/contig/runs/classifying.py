@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +19,7 @@ from contig.data.events import EventStream
 from contig.data.read_options import ReadOptions
 from contig.data.splits import Split, chronological_split
 from contig.data.validation import UNKNOWN_LABEL, EventColumns
-from contig.errors import ConfigError, DataError
+from contig.errors import ConfigError, DataError, NoEventsError
 from contig.history import History
 from contig.models import Model, NodeState
 from contig.models.contract import EventBatch
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from contig.runs.run import Run
 
 Ints = NDArray[np.int64]
+
+log = logging.getLogger("contig")
 
 FILE = "classifier.pt"
 METHOD = 2  # of fitting; raised whenever classifiers that were saved before should be fitted again
@@ -107,17 +110,17 @@ def classify_new(
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
     run.require_finished("it can classify events")
-    table = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
+    try:
+        table = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
+    except NoEventsError as error:
+        log.warning(f"{str(error).rpartition(';')[0]}; nothing is classified.")
+        return _of_no_events(run, _classifier(run, label_delay, refit, show))
     check_label_values(table.columns, np.array([0, 1]), table.place)
     columns, place = run.without_known(table, repeated)
     policy = known_policy(repeated)
     # Before a classifier is fitted, which may take minutes.
     GrowingStream(run.arrivals, run.history).reject_older(columns, place, repeated=policy)
-    saved = None if refit else load_classifier(run, label_delay)
-    split = decoder_split(run)
-    label = _labels(run, split)
-    if saved is None:
-        saved, _ = _classifier_and_inputs(run, split, label, label_delay, refit, show)
+    saved = _classifier(run, label_delay, refit, show)
     with run.online.reading(), Display(show) as display, display.bar("embedding", len(columns.t)) as progress:
         inputs, new = _new_inputs(run, columns, place, policy, saved, progress)
     order = np.argsort(columns.t, kind="stable")
@@ -128,22 +131,48 @@ def classify_new(
     src[order], dst[order] = new.names[new.src], new.names[new.dst]
     known = np.zeros(0, np.int64) if columns.label is None else np.flatnonzero(columns.label != UNKNOWN_LABEL)
     truth = None if columns.label is None else columns.label[known] == 1
-    return Classification(
+    return replace(
+        _of_no_events(run, saved),
         src=src,
         dst=dst,
         t=columns.t,
         probability=probability,
         baseline=baseline,
         label=columns.label,
-        part=None,
         quality=None if truth is None else label_quality(probability[known], truth),
         baseline_quality=None if truth is None else label_quality(baseline[known], truth),
         last_event=_last_known(new.t, columns.t),
-        decoder=saved.chosen.name,
-        validation_aucs=dict(saved.validation_aucs),
-        fitted_on=label_parts(split, label),
+    )
+
+
+def _classifier(run: Run, label_delay: float | None, refit: bool, show: bool | None) -> LabelClassifier:
+    """Return the saved classifier, or fit one."""
+    saved = None if refit else load_classifier(run, label_delay)
+    if saved is None:
+        split = decoder_split(run)
+        saved, _ = _classifier_and_inputs(run, split, _labels(run, split), label_delay, refit, show)
+    return saved
+
+
+def _of_no_events(run: Run, classifier: LabelClassifier) -> Classification:
+    """Return the classification of an input without events."""
+    labels, t, split = run.stream.ids.labels[:0], run.stream.t[:0], decoder_split(run)
+    return Classification(
+        src=labels,
+        dst=labels,
+        t=t,
+        probability=np.empty(0),
+        baseline=np.empty(0),
+        label=None,
+        part=None,
+        quality=None,
+        baseline_quality=None,
+        last_event=np.ma.masked_array(t),
+        decoder=classifier.chosen.name,
+        validation_aucs=dict(classifier.validation_aucs),
+        fitted_on=label_parts(split, _labels(run, split)),
         test_events=None,
-        label_delay=saved.delay,
+        label_delay=classifier.delay,
         dates=run.dates,
     )
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, Unpack, overload
 
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.splits import Split
-from contig.errors import ConfigError, RunError
+from contig.errors import ConfigError, NoEventsError, RunError
 from contig.models import NodeState
 from contig.options import check_flag, set_options
 from contig.progress import Display
@@ -253,7 +253,10 @@ class Run(SavedRun):
             return data
         if data is not None:
             given = reading_options(reading)
-            table = read_new_events(data, given, self.features, usual=self.read_as, with_labels=True)
+            try:
+                table = read_new_events(data, given, self.features, usual=self.read_as, with_labels=True)
+            except NoEventsError as error:
+                raise NoEventsError(f"{str(error).rpartition(';')[0]}, so nothing can be measured.") from None
             known = KnownEvents(self.arrivals, self.history, self.split, self.trained_stream.label)
             table, policy = self.without_known(table, repeated), known_policy(repeated)
             return later_period(known, table, source_name(data), self.model, self.state, policy)

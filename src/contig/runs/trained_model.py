@@ -22,7 +22,7 @@ from contig.data.ids import Side
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers import read_pairs
 from contig.data.validation import EventColumns, check_lengths, validate_ids
-from contig.errors import ConfigError, DataError, unknown
+from contig.errors import ConfigError, DataError, NoEventsError, unknown
 from contig.history import History
 from contig.history.columns import comparable_times
 from contig.models import Model, NodeState
@@ -365,7 +365,11 @@ class TrainedModel:
         """
         check_as_of(as_of)  # before a large file is read
         given = reading_options(reading).updated(**options)
-        table = read_pairs(pairs, given, usual=self.stream.read_as)
+        try:
+            table = read_pairs(pairs, given, usual=self.stream.read_as)
+        except NoEventsError as error:
+            log.warning(f"{str(error).rpartition(';')[0]}; nothing is scored.")
+            return self._no_scores()
         return self.score_columns(table.columns, table.place, as_of)
 
     def _score(self, src: Any, dst: Any, t: Any, as_of: AsOf | None) -> Scores:
@@ -428,6 +432,10 @@ class TrainedModel:
         if not self.model.reads_state:
             return [Group(0, len(pairs.t), now)]
         return grouped(pairs, as_of, self.online.batches, self.history.events["t"][-1], now)
+
+    def _no_scores(self) -> Scores:
+        none = np.empty(0, np.int64)
+        return self._scores_of(none, none, self.stream.t[:0], np.empty(0), np.empty(0, np.bool_))
 
     def _scores_of(
         self,
