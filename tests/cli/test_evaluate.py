@@ -237,7 +237,12 @@ def later(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("size", "noted"),
-    [(25, None), (37, "the last of 2 batches has only 3 events, but as much weight"), (40, None), (3, None)],
+    [
+        (25, None),
+        (37, "the last of 2 batches has only 3 events, and counts as much as a full one"),
+        (40, None),
+        (3, None),
+    ],
 )
 def test_a_small_last_batch_is_noted(
     size: int, noted: str | None, run: Path, later: Path, here: Path

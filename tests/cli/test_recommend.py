@@ -130,6 +130,9 @@ def test_ids_may_have_slashes(tmp_path: Path, here: Path) -> None:
     answer = Answer("recommend", run, "--node", "a", "--candidates", "sku/1, sku/2", "--json")
     assert {one["node"] for one in answer.json["recommendations"]} == {"sku/1", "sku/2"}
     assert Answer("embed", run, "--nodes", "sku/1,sku/3", "--out", "e.csv").refusal.startswith("error: Node")
+    many = ",".join(["sku/1"] * 9_000)  # longer than a path may be
+    assert Answer("recommend", run, "--node", "a", "--candidates", many).code == 0
+    assert "no such id" in Answer("embed", run, "--nodes", many.replace("1", "9"), "--out", "f.csv").refusal
     refusal = Answer("recommend", run, "--nodes", "sku/8,sku/9", "--out", "x.csv").refusal
     assert "there is no such file, and no such id" in refusal
 

@@ -168,7 +168,7 @@ def test_a_full_disk_is_refused_before_anything_is_written(
 
 def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path / "missing"))
-    with pytest.raises(ConfigError, match=r"TMPDIR='.*missing': no such folder"):
+    with pytest.raises(ConfigError, match=r"TMPDIR='.*missing': is not a folder"):
         NodeState({"h": torch.zeros(3)}, 10, on_disk=True)
 
 

@@ -87,6 +87,8 @@ def test_it_is_shown_in_one_line(run: contig.Run, later: pa.Table) -> None:
         f"Classification({len(later):,} events; probability {new.probability.min():.4g} to "
         f"{new.probability.max():.4g})"
     )
+    one = run.classify(later.slice(0, 1), show=False)
+    assert "AUC" not in repr(one)  # of a single label
     with pytest.raises(ConfigError, match="refit='no': expected True, False or None"):
         run.classify(refit="no", show=False)
 
@@ -98,9 +100,15 @@ def test_a_file_without_rows_gives_nothing(
     assert [record.getMessage() for record in caplog.records] == [
         "pyarrow Table: there are no events; nothing is classified."
     ]
-    some = run.classify(later.slice(0, 3).drop_columns("fraud"), show=False)
+    some = run.classify(later.slice(0, 3), show=False)
     assert (len(found), repr(found), found.warnings) == (0, "Classification(0 events)", ())
     assert found.table().schema == some.table().schema
+    (run.path / FILE).rename(run.path / "kept")
+    try:
+        assert run.classify(later.slice(0, 0), show=False).decoder == "none"  # none is fitted for nothing
+        assert not (run.path / FILE).exists()
+    finally:
+        (run.path / "kept").rename(run.path / FILE)
     with pytest.raises(DataError, match="there are no events, so nothing can be measured"):
         run.evaluate(data=later.slice(0, 0))
 

@@ -101,6 +101,16 @@ def test_labels_that_cannot_be_learned_are_reported(labels: list[int], hint: str
     assert [line.startswith(hint or "none") for line in lines] == ([True] if hint else [])
 
 
+def test_labels_missing_in_validation_are_reported(tmp_path: Path) -> None:
+    early = np.arange(300) < 100
+    labeled = replace(long_stream(300), label=early.astype(np.int64))
+    (line,) = [one for one in before_training(new_session(labeled, batch_size=5)) if "label" in one]
+    assert line.startswith("the validation events have only the label 0")
+    np.save(tmp_path / "label.npy", labeled.label)
+    mapped = replace(labeled, label=np.load(tmp_path / "label.npy", mmap_mode="r"))
+    assert not any("label" in one for one in before_training(new_session(mapped, batch_size=5)))
+
+
 def repeating(times: int, events: int = 300) -> EventStream:
     """A stream of which some events, apart from each other, are there twice."""
     stream = long_stream(events - times)

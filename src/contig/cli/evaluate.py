@@ -117,8 +117,8 @@ def _note_small_batch(evaluation: Evaluation[Any]) -> None:
     whole, rest = divmod(evaluation.result.transductive.events, evaluation.facts.batch_size)
     if 0 < whole <= FEW_BATCHES and 0 < rest < evaluation.facts.batch_size // 4:
         console.notice(
-            f"the last of {whole + 1} batches has only {counted(rest, 'event')}, but as much weight in AP "
-            "and AUC as the others; in AP all and AUC all every event has the same"
+            f"the last of {whole + 1} batches has only {counted(rest, 'event')}, and counts as much as a "
+            "full one in AP and AUC; AP all and AUC all weigh every event equally"
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -37,23 +37,24 @@ def read_ids(option: str, given: str, stream: EventStream) -> list[int | str]:
     """Read comma-separated ids, a file with one id per line, or a column of a Parquet or Arrow file."""
     if not given.strip():
         raise ConfigError(f"{option}: the value is empty; give comma-separated ids, or a file of ids.")
-    path = Path(given)
+    path, there = Path(given), _on_disk(given)
+    is_file = there == "file"
     known = any(map(stream.ids.has, (given, *(name.strip() for name in given.split(",")))))
-    if not path.is_file() and _looks_like_path(path, given) and not known:
-        problem = "is a folder" if path.is_dir() else "there is no such file, and no such id"
+    if not is_file and (there or os.sep in given or path.suffix in ID_FILES) and not known:
+        problem = "is a folder" if there else "there is no such file, and no such id"
         raise ConfigError(f"{option} {given}: {problem}; give comma-separated ids, or a file of ids.")
-    if path.suffix in (".parquet", ".arrow", ".feather") and path.is_file():
+    if path.suffix in (".parquet", ".arrow", ".feather") and is_file:
         return _read_id_column(option, path)
     try:
-        text = path.read_text("utf-8").splitlines() if path.is_file() else given.split(",")
+        text = path.read_text("utf-8").splitlines() if is_file else given.split(",")
     except (OSError, ValueError) as error:
         raise ConfigError(f"{option} {given}: the file cannot be read ({error}).") from None
     ids: list[int | str] = [name for line in text if (name := line.strip())]
-    if not path.is_file() and (whole := _divided_id(text, stream)):
+    if not is_file and (whole := _divided_id(text, stream)):
         raise ConfigError(f"{option}: the id {whole!r} has a comma; give a file with one id per line.")
     if not ids:
         raise ConfigError(f"{option} {given}: no ids found; give comma-separated ids, or a file of ids.")
-    if path.is_file() and any(mark in text[0] for mark in ",;\t") and not any(map(stream.ids.has, ids)):
+    if is_file and any(mark in text[0] for mark in ",;\t") and not any(map(stream.ids.has, ids)):
         raise ConfigError(
             f"{option} {given}: no line of this file is a known id, and the first has several columns: "
             f"{text[0][:80]!r}. Give a file with one id per line."
@@ -61,14 +62,18 @@ def read_ids(option: str, given: str, stream: EventStream) -> list[int | str]:
     return ids
 
 
+def _on_disk(given: str) -> Literal["file", "folder"] | None:
+    """Return what a path names."""
+    try:
+        return "file" if Path(given).is_file() else "folder" if Path(given).is_dir() else None
+    except OSError:  # many ids are longer than a path may be
+        return None
+
+
 def _divided_id(parts: list[str], stream: EventStream) -> str | None:
     """Return a known id that the commas between ids have divided."""
     pieces = [",".join(parts[i:j]) for i in range(len(parts)) for j in (i + 2, i + 3)]
     return next((piece.strip() for piece in pieces if "," in piece and stream.ids.has(piece.strip())), None)
-
-
-def _looks_like_path(path: Path, given: str) -> bool:
-    return path.is_dir() or os.sep in given or path.suffix in ID_FILES
 
 
 def _read_id_column(option: str, path: Path) -> list[int | str]:

@@ -88,7 +88,6 @@ def _prepare(threads: int | None) -> None:
         os.environ["OMP_NUM_THREADS"] = str(threads)
         if torch := sys.modules.get("torch"):  # the main module of the parent may import it
             torch.set_num_threads(threads)
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # see contig.cli.main
     keep_freed_memory()
     faulthandler.enable()
     _handle_signals()

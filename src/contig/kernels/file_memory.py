@@ -85,7 +85,7 @@ def available() -> bool:
 def _temporary_folder() -> Path:
     given = os.environ.get("TMPDIR")
     if given and not Path(given).is_dir():
-        raise ConfigError(f"TMPDIR={given!r}: no such folder; with graph_in=disk it holds the node state.")
+        raise ConfigError(f"TMPDIR={given!r}: is not a folder; with graph_in=disk it holds the node state.")
     return Path(tempfile.gettempdir())
 
 

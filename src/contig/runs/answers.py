@@ -359,7 +359,7 @@ class Classification:
         parts = [counted(len(self), "event")]
         if len(self):
             parts.append(f"probability {self.probability.min():.4g} to {self.probability.max():.4g}")
-        if self.quality is not None:
+        if self.quality is not None and not math.isnan(self.quality.auc):
             which = "" if self.part is None else " of the test events"
             parts.append(f"AUC {percent(self.quality.auc)}%, AP {percent(self.quality.ap)}%{which}")
         return f"Classification({'; '.join(parts)})"

@@ -113,8 +113,9 @@ def classify_new(
     try:
         table = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
     except NoEventsError as error:
+        found = _of_no_events(run, load_classifier(run, label_delay))
         log.warning(f"{str(error).rpartition(';')[0]}; nothing is classified.")
-        return _of_no_events(run, _classifier(run, label_delay, refit, show))
+        return found
     check_label_values(table.columns, np.array([0, 1]), table.place)
     columns, place = run.without_known(table, repeated)
     policy = known_policy(repeated)
@@ -154,8 +155,8 @@ def _classifier(run: Run, label_delay: float | None, refit: bool, show: bool | N
     return saved
 
 
-def _of_no_events(run: Run, classifier: LabelClassifier) -> Classification:
-    """Return the classification of an input without events."""
+def _of_no_events(run: Run, classifier: LabelClassifier | None) -> Classification:
+    """Return the classification of an input without events; no classifier is fitted for it."""
     labels, t, split = run.stream.ids.labels[:0], run.stream.t[:0], decoder_split(run)
     return Classification(
         src=labels,
@@ -163,16 +164,16 @@ def _of_no_events(run: Run, classifier: LabelClassifier) -> Classification:
         t=t,
         probability=np.empty(0),
         baseline=np.empty(0),
-        label=None,
+        label=np.empty(0, np.int64),
         part=None,
         quality=None,
         baseline_quality=None,
         last_event=np.ma.masked_array(t),
-        decoder=classifier.chosen.name,
-        validation_aucs=dict(classifier.validation_aucs),
+        decoder=classifier.chosen.name if classifier else "none",
+        validation_aucs=dict(classifier.validation_aucs) if classifier else {},
         fitted_on=label_parts(split, _labels(run, split)),
         test_events=None,
-        label_delay=classifier.delay,
+        label_delay=classifier.delay if classifier else 0.0,
         dates=run.dates,
     )
 

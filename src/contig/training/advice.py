@@ -47,19 +47,22 @@ def before_training(session: Session) -> Iterator[str]:
 
 def _on_labels(stream: EventStream, split: Split) -> Iterator[str]:
     """Report labels from which no classifier can learn later."""
-    if stream.label is None or stream.benchmark:
-        return
-    values = np.unique(stream.label[stream.label != UNKNOWN_LABEL])
-    if wrong := [value for value in values.tolist() if value not in (0, 1)]:
+    if stream.label is None or stream.benchmark or isinstance(stream.label, np.memmap):
+        return  # an index is too large to be read for this
+    values = np.unique(stream.label)
+    if wrong := [value for value in values.tolist() if value not in (0, 1, UNKNOWN_LABEL)]:
         yield (
             f"the labels have the value {wrong[0]}; contig classify needs 1 for the positive class and 0 for "
             "everything else, or no value where the label is not known"
         )
         return
-    known = np.unique(stream.label[split.train])
-    if len(known := known[known != UNKNOWN_LABEL]) < 2:
-        which = f"only the label {known[0]}" if len(known) else "no label"
-        yield f"the training events have {which}: contig classify needs some with 0 and some with 1"
+    parts = {"training": split.train, "validation": split.val}
+    for name, events in parts.items():
+        known = np.unique(stream.label[events])
+        if len(events) and len(known := known[known != UNKNOWN_LABEL]) < 2:
+            which = f"only the label {known[0]}" if len(known) else "no label"
+            yield f"the {name} events have {which}: contig classify needs some with 0 and some with 1"
+            return
 
 
 def on_repeated_rows(stream: EventStream) -> Iterator[str]:

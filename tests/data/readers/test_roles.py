@@ -26,9 +26,11 @@ from support.event_files import (
     rejection,
     seven,
 )
+from support.trained import TINY
 
+import contig
 from contig.data.events import EventStream
-from contig.data.readers import read_events
+from contig.data.readers import read_events, streams
 from contig.errors import DataError
 
 
@@ -174,6 +176,20 @@ def test_the_label_is_no_feature_and_each_feature_is_named_once() -> None:
     stream = read_events(table, label="fraud", features=True)
     assert stream.edge_width == 1
     assert read_events(table, features=["fraud"]).edge_width == 1  # not the label
+
+
+def test_a_run_whose_label_was_a_feature_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Earlier versions trained such runs; their new events have the same columns."""
+    columns = {"src": list("ab") * 20, "dst": list("xxyy") * 10, "t": list(range(40)), "fraud": [0, 1] * 20}
+    table, given = pa.table(columns), {"label": "fraud", "features": ["fraud"], "show": False}
+    monkeypatch.setattr(streams, "check_features", lambda *_: None)
+    run = contig.fit(table, out=tmp_path / "run", **given, **{**TINY, "epochs": 1})
+    monkeypatch.undo()
+    later = pa.table({**columns, "t": list(range(40, 80))})
+    assert run.evaluate(data=later).result.transductive.events == 40
+    assert run.observe(later) == 40
+    with pytest.raises(DataError, match="'fraud' holds the labels"):
+        contig.fit(table, **given)
 
 
 @pytest.mark.parametrize("route", [as_csv, as_parquet, as_arrow])

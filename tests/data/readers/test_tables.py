@@ -196,3 +196,11 @@ def test_a_bad_row_of_a_table_or_parquet_file_is_reported(
 def test_timestamps_beyond_64_bit_microseconds_are_rejected() -> None:
     table = pa.table({"src": [1, 2], "dst": [2, 3], "t": pa.array([1, 2**60], pa.timestamp("s"))})
     assert "row 1 (counted from 0), column 't': 1152921504606846976 is too far from 1970" in rejection(table)
+
+
+def test_columns_of_one_name_are_refused_where_pandas_cannot_export_them() -> None:
+    frame = pd.DataFrame([[1, 2, 3, 4.0, 5.0]], columns=["src", "dst", "t", "price", "price"])
+    with pytest.raises(DataError, match="pandas DataFrame: 2 columns are called 'price'; rename all but one"):
+        read_events(frame)
+    relation = duckdb.sql("SELECT 1 src, 2 dst, 3 t, 4 price, 5 price")
+    assert len(read_events(relation, src=0, dst=1, t=2)) == 1

@@ -16,7 +16,7 @@ from contig.data.read_options import INDEX_OPTIONS, ReadOptions
 from contig.data.readers.names import ignored_columns
 from contig.data.readers.opened import Roles
 from contig.data.readers.parquet import common_types, open_files, parquet_files
-from contig.data.readers.roles import find_roles, users_and_items
+from contig.data.readers.roles import check_features, find_roles, users_and_items
 from contig.data.time_columns import TOO_FINE
 from contig.data.validation import BAD_ID, BAD_LABEL, BAD_TEXT_ID, EMPTY_ID, LABEL_WORDS, UNKNOWN_LABEL
 from contig.errors import ConfigError, DataError
@@ -107,6 +107,7 @@ def find_sources(given: Sequence[Path], reading: ReadOptions, database: Database
     _reject_options(reading)
     opened = open_files(database.each(paths), Path(origin))
     roles = find_roles(opened, reading)
+    check_features(opened, roles)
     _reject_encoding(roles, origin)
     if ignored := [name for i, name in enumerate(opened.names) if i not in roles.positions and name]:
         advice = "" if roles.features or reading.features is False else FEATURES

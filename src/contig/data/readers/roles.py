@@ -72,8 +72,6 @@ def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
             f"{table.origin}: src, dst and t must be three columns, not "
             f"{table.names[s]!r}, {table.names[d]!r} and {table.names[t]!r}."
         )
-    if claimed is not None:
-        _reject_shared(table, found.get("label"), claimed)
     own = _recognized_features(table, set(found.values())) if claimed is None else claimed
     raw = claimed is not None
     if not own and reading.features is True:
@@ -84,13 +82,13 @@ def find_roles(table: OpenedTable, reading: ReadOptions) -> Roles:
     return Roles(s, d, t, found.get("label"), own, raw=raw and bool(own) and not vectors)
 
 
-def _reject_shared(table: OpenedTable, label: int | None, features: Sequence[int]) -> None:
+def check_features(table: OpenedTable, roles: Roles) -> None:
     """Reject features that are named twice, and the label, which would give away what is to be predicted."""
-    for i, position in enumerate(features):
+    for i, position in enumerate(roles.features):
         column = f"column {table.names[position]!r}"
-        if position in features[:i]:
+        if position in roles.features[:i]:
             raise DataError(f"{table.origin}: features= (--features) names {column} twice; name it once.")
-        if position == label:
+        if position == roles.label:
             raise DataError(
                 f"{table.origin}: {column} holds the labels and cannot be a feature, too: it would give away "
                 "what is to be predicted. Leave it out of features= (--features)."

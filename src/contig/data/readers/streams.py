@@ -25,7 +25,14 @@ from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
-from contig.data.readers.roles import REQUIRED, ROLE_WORDS, find_roles, has_column, users_and_items
+from contig.data.readers.roles import (
+    REQUIRED,
+    ROLE_WORDS,
+    check_features,
+    find_roles,
+    has_column,
+    users_and_items,
+)
 from contig.data.readers.tables import open_table
 from contig.data.validation import EventColumns, validate_arrays, validate_new_labels
 from contig.errors import ConfigError, ContigError, DataError
@@ -170,6 +177,8 @@ def _build(opened: OpenedTable, reading: ReadOptions, usual: ReadOptions | None)
     """Find the columns of a table, validate them and make the stream."""
     reading = _as_usual(reading, usual, opened)
     roles = find_roles(opened, reading)
+    if usual is None:  # the features of a run are what they were
+        check_features(opened, roles)
     with read_errors(opened.origin, "check the file or write it again."):
         columns = opened.columns(roles, opened.load(roles), reading.date_format)
     bipartite = users_and_items(opened, roles) if reading.bipartite is None else reading.bipartite

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pyarrow as pa
@@ -15,9 +16,10 @@ def open_table(table: Any, origin: str | None = None) -> OpenedTable:
     """Load a table; ``origin`` names it in messages, by default its type (``pandas DataFrame``)."""
     kind = type(table)
     origin = origin or f"{kind.__module__.partition('.')[0].lstrip('_')} {kind.__name__}"
-    names = [name for name in getattr(table, "columns", ()) if isinstance(name, str)]  # of a frame
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"{origin}: {names.count(twice)} columns are called {twice!r}; rename all but one.")
+    if origin.startswith("pandas "):  # which cannot export columns of one name
+        (name, count), *_ = Counter(table.columns).most_common(1) or [("", 0)]
+        if count > 1:
+            raise DataError(f"{origin}: {count} columns are called {name!r}; rename all but one.")
     with read_errors(origin, "give every column one type."):
         rows = pa.RecordBatchReader.from_stream(table).read_all()
     return OpenedTable(
