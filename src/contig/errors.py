@@ -17,6 +17,11 @@ class DataError(ContigError):
 class NoEventsError(DataError):
     """The columns of the file or table are as expected, but there are no rows."""
 
+    @property
+    def problem(self) -> str:
+        """The message without what a stream needs, which later events do not."""
+        return str(self).rpartition(";")[0]
+
 
 class ConfigError(ContigError):
     """The name or the value of an option is invalid."""

@@ -84,6 +84,15 @@ def test_repeated_rows_of_an_index_are_not_counted(five_visits: Path) -> None:
     assert Answer("inspect", "indexed", "--json").json["repeats"] == {"pairs": 4, "ratio": 0.2, "rows": None}
 
 
+def test_ctrl_c_says_how_to_go_on_with_an_index(five_visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("contig.history.building.build_index", interrupted)
+    answer = Answer("index", five_visits, "--out", "indexed")
+    assert (answer.code, answer.err) == (130, "error: interrupted; to resume, repeat the command\n")
+
+
 def test_dates_are_shown_as_dates_and_unix_times_as_both(isolated: Path) -> None:
     (isolated / "days.csv").write_text("src,dst,t\na,b,2020-09-13T12:26:40\nb,a,2020-10-13\n")
     text = " ".join(Answer("inspect", "days.csv").out.split())

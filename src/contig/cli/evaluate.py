@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from contig.runs.evaluation_periods import EvaluationPeriod, EventEvaluation
     from contig.runs.repeated_events import KnownPolicy
     from contig.runs.run import Run
-    from contig.tasks import Evaluation
 
 app = typer.Typer()
 
 FORMATS = (".json", *outputs.TABLES)
-FEW_BATCHES = 10  # of which a small one has weight
 
 TaskName = Annotated[str, typer.Option("--task", metavar="TASK", help="What to measure.")]
 Data = Annotated[
@@ -100,26 +98,11 @@ def evaluate(
         console.print_json({**evaluation.as_dict(), **results.heuristics_json(others, lost)})
     else:
         results.print_evaluation(chosen, evaluation, others, lost)
-        _note_small_batch(evaluation)
     if out is not None:
         _write(trained, measured, out)
     if latex_file is not None:
         table = results.evaluation_table(chosen, evaluation, others)
         latex.write(latex_file, {f"{evaluation.facts.data.origin}, {chosen.name}": table})
-
-
-def _note_small_batch(evaluation: Evaluation[Any]) -> None:
-    """Say so where AP and AUC are means over a few batches of which the last is small."""
-    from contig.tasks.link import LinkResult
-
-    if not isinstance(evaluation.result, LinkResult):
-        return
-    whole, rest = divmod(evaluation.result.transductive.events, evaluation.facts.batch_size)
-    if 0 < whole <= FEW_BATCHES and 0 < rest < evaluation.facts.batch_size // 4:
-        console.notice(
-            f"the last of {whole + 1} batches has only {counted(rest, 'event')}, and counts as much as a "
-            "full one in AP and AUC; AP all and AUC all weigh every event equally"
-        )
 
 
 def _period(run: Run, data: str | None, reading: ReadOptions, repeated: KnownPolicy) -> EvaluationPeriod:

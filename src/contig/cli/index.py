@@ -62,7 +62,7 @@ def index(
     try:
         folder = build_index(files, out, reading=reading, memory=size, overwrite=overwrite)
     except KeyboardInterrupt:
-        console.error("interrupted; the same command continues")
+        console.error("interrupted; to resume, repeat the command")
         raise typer.Exit(130) from None
     head = read_head(folder)
     used = sum(file.size for file in head.files.values())

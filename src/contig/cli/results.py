@@ -27,7 +27,8 @@ def print_evaluation(
     facts, protocol = evaluation.facts, evaluation.result.protocol
     table = evaluation_table(task, evaluation, heuristics)
     tables.show(tables.rich_table(table))
-    print_notes((*table.notes, f"batch size {facts.batch_size:,}, holdout {protocol.holdout}"))
+    about = f"batch size {facts.batch_size:,}, holdout {protocol.holdout}"
+    print_notes((*table.notes, about, *task.notes(evaluation)))
     if protocol.split != DEFAULT_DESCRIPTION:
         print_notes((f"split: {protocol.split}",))
     print_losses(model_label(facts.model), lost)

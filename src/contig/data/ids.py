@@ -120,8 +120,8 @@ class NodeIds:
     def _reject_other_side(self, label: int | str, side: Side | None) -> None:
         """Say so where a node exists, but not on the side on which it was looked for."""
         if side is not None and self._lookup(label, dst=side == "src") is not None:
-            kinds = ("source", "destination") if side == "src" else ("destination", "source")
-            raise DataError(f"Node {label!r} is a {kinds[1]} in this stream; expected a {kinds[0]}.")
+            other = KIND_OF_SIDE["dst" if side == "src" else "src"]
+            raise DataError(f"Node {label!r} is a {other} in this stream; expected a {KIND_OF_SIDE[side]}.")
 
     def _lookup(self, label: int | str, dst: bool) -> int | None:
         if self.labels.dtype.kind == "i" and isinstance(label, str):

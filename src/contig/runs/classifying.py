@@ -113,8 +113,8 @@ def classify_new(
     try:
         table = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
     except NoEventsError as error:
-        found = _of_no_events(run, load_classifier(run, label_delay))
-        log.warning(f"{str(error).rpartition(';')[0]}; nothing is classified.")
+        found = _empty_classification(run, load_classifier(run, label_delay))
+        log.warning(f"{error.problem}; nothing is classified.")
         return found
     check_label_values(table.columns, np.array([0, 1]), table.place)
     columns, place = run.without_known(table, repeated)
@@ -133,7 +133,7 @@ def classify_new(
     known = np.zeros(0, np.int64) if columns.label is None else np.flatnonzero(columns.label != UNKNOWN_LABEL)
     truth = None if columns.label is None else columns.label[known] == 1
     return replace(
-        _of_no_events(run, saved),
+        _empty_classification(run, saved),
         src=src,
         dst=dst,
         t=columns.t,
@@ -155,8 +155,8 @@ def _classifier(run: Run, label_delay: float | None, refit: bool, show: bool | N
     return saved
 
 
-def _of_no_events(run: Run, classifier: LabelClassifier | None) -> Classification:
-    """Return the classification of an input without events; no classifier is fitted for it."""
+def _empty_classification(run: Run, classifier: LabelClassifier | None) -> Classification:
+    """Return a classification without events, the columns of which may be replaced."""
     labels, t, split = run.stream.ids.labels[:0], run.stream.t[:0], decoder_split(run)
     return Classification(
         src=labels,

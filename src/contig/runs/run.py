@@ -256,7 +256,7 @@ class Run(SavedRun):
             try:
                 table = read_new_events(data, given, self.features, usual=self.read_as, with_labels=True)
             except NoEventsError as error:
-                raise NoEventsError(f"{str(error).rpartition(';')[0]}, so nothing can be measured.") from None
+                raise NoEventsError(f"{error.problem}, so nothing can be measured.") from None
             known = KnownEvents(self.arrivals, self.history, self.split, self.trained_stream.label)
             table, policy = self.without_known(table, repeated), known_policy(repeated)
             return later_period(known, table, source_name(data), self.model, self.state, policy)

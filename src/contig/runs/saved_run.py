@@ -164,7 +164,7 @@ class SavedRun(TrainedModel):
                 events, given, self.features, usual=self.read_as, with_labels=with_labels
             )
         except NoEventsError as error:
-            log.warning(f"{str(error).rpartition(';')[0]}; the run is unchanged.")
+            log.warning(f"{error.problem}; the run is unchanged.")
             return 0
         check_label_values(columns, self.trained_stream.label, place)
         with self.folder.locked(), self.online.writing():

@@ -18,7 +18,7 @@ from contig.data.clock import TimeLike, in_unit_of
 from contig.data.columns import Array, Column, row_place
 from contig.data.events import EventStream
 from contig.data.growing import GrowingIds, reject_other_side
-from contig.data.ids import Side
+from contig.data.ids import KIND_OF_SIDE, Side
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers import read_pairs
 from contig.data.validation import EventColumns, check_lengths, validate_ids
@@ -284,10 +284,9 @@ class TrainedModel:
         except DataError as error:
             raise type(error)(f"candidates (--candidates): {error}") from None
         if len(left_out := np.flatnonzero(rows < 0)):
-            kind = "destination" if side == "dst" else "source"
             log.warning(
                 f"candidates (--candidates): left out {len(left_out):,} of {len(rows):,} that no event has "
-                f"as a {kind}, such as {names[left_out[0]]!r}."
+                f"as a {KIND_OF_SIDE[side]}, such as {names[left_out[0]]!r}."
             )
         return np.unique(rows[rows >= 0])
 
@@ -368,7 +367,7 @@ class TrainedModel:
         try:
             table = read_pairs(pairs, given, usual=self.stream.read_as)
         except NoEventsError as error:
-            log.warning(f"{str(error).rpartition(';')[0]}; nothing is scored.")
+            log.warning(f"{error.problem}; nothing is scored.")
             return self._no_scores()
         return self.score_columns(table.columns, table.place, as_of)
 

@@ -13,7 +13,7 @@ to those that training never sees. It draws another tenth than we do.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,10 +26,11 @@ from contig.data.splits import Split
 from contig.options import option
 from contig.tasks.metrics import LinkScores, link_metrics
 from contig.tasks.predictions import Columns, Measured, score_columns
-from contig.tasks.results import UNMEASURED, LinkMetrics, Protocol, Selections, TaskResult
+from contig.tasks.results import UNMEASURED, Evaluation, LinkMetrics, Protocol, Selections, TaskResult
 from contig.tasks.selections import by_selection, check_finite
 from contig.tasks.tables import ResultTable, event_count, few_notes, percent, selection_rows
 from contig.tasks.task import Task
+from contig.wording import counted
 
 if TYPE_CHECKING:
     from contig.tasks.context import EvaluationContext
@@ -44,6 +45,7 @@ INDUCTIVE_NOTE = (
     "events alone (dyglib), as in published tables"
 )
 DYGLIB_TEXT = "inductive events in batches of their own, with negatives among themselves, as DyGLib"
+FEW_BATCHES = 10  # of which a small one has weight
 METRICS = "ap and auc: mean over batches; *_overall: over all events"
 
 
@@ -178,6 +180,18 @@ class LinkTask(Task[LinkOptions, LinkResult]):
                 *((INDUCTIVE_NOTE,) if inductive else ()),
                 *few_notes(rows),
             ),
+        )
+
+    @classmethod
+    def notes(cls, evaluation: Evaluation[LinkResult]) -> Sequence[str]:
+        """Say so where AP and AUC are means over a few batches, the last of which is small."""
+        size = evaluation.facts.batch_size
+        whole, rest = divmod(evaluation.result.transductive.events, size)
+        if not 0 < whole <= FEW_BATCHES or not 0 < rest < size // 4:
+            return ()
+        return (
+            f"the last of {whole + 1} batches has only {counted(rest, 'event')}, and counts as much as a "
+            "full one in AP and AUC; AP all and AUC all weight every event equally",
         )
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from contig.errors import ConfigError, unknown
 from contig.options import set_options
 from contig.tasks.predictions import Measured
-from contig.tasks.results import Protocol, TaskResult
+from contig.tasks.results import Evaluation, Protocol, TaskResult
 from contig.tasks.tables import ResultTable
 
 if TYPE_CHECKING:
@@ -78,6 +78,11 @@ class Task(ABC, Generic[Options, R]):
     def measure_each(self, context: EvaluationContext) -> Measured[R]:
         """Measure the test events, and return a prediction for each too, if the task has predictions."""
         return Measured(self.measure(context), {})
+
+    @classmethod
+    def notes(cls, evaluation: Evaluation[R]) -> Sequence[str]:
+        """Return what a reader of this result should know, besides the notes of its table."""
+        return ()
 
     @classmethod
     @abstractmethod
