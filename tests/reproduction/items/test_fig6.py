@@ -87,6 +87,10 @@ def test_the_figure_has_both_curves_and_their_power_laws(plan: Plan) -> None:
     assert legend == [f"{FIXED}: time", f"{GROWING}: time", "fitted"]
 
 
+def test_runs_on_several_datasets_are_of_one_seed(plan: Plan) -> None:
+    assert Fig6().error_bars(plan.groups["fig6"]) == "one seed"
+
+
 def test_a_quick_figure_says_so(plan: Plan) -> None:
     figure = Fig6().figure(replace(table_of(plan, "fig6"), warning="QUICK: small"), [])
     assert figure is not None
@@ -100,6 +104,10 @@ def test_a_quick_figure_says_so(plan: Plan) -> None:
         (1.04, 0.003, Verdict.HOLDS),
         (1.06, 0.003, Verdict.FAILS),
         (0.94, 0.003, Verdict.FAILS),
+        (1.3, 0.06, Verdict.FAILS),
+        (0.7, 0.06, Verdict.FAILS),
+        (1.04, 0.02, Verdict.OPEN),
+        (1.06, 0.02, Verdict.OPEN),
         (1.0, 0.4, Verdict.OPEN),
         (1.0, nan, Verdict.OPEN),
     ],

@@ -42,11 +42,17 @@ def finished_seeds(groups: Iterable[Group]) -> dict[str, dict[str, int]]:
     for group in groups:
         evaluated = {one.job.folder for one in group.evaluations if one.done}
         found = [job for job in group.jobs if job.done and (not group.evaluations or job.folder in evaluated)]
-        done = [job.recipe for job in found if model_class(job.recipe.model).learns]
-        names = Counter(r.model if r.variant == PLAIN else f"{r.model} ({r.variant})" for r in done)
+        learned = [job for job in found if model_class(job.recipe.model).learns]
+        # in the order of the models; Fig. 6 has a seed on several datasets
+        trained = dict.fromkeys((_variant_name(job.recipe), job.seed) for job in learned)
+        names = Counter(name for name, _ in trained)
         known = counts.setdefault(group.dataset, {})
         known |= {name: min(seeds, known.get(name, seeds)) for name, seeds in names.items()}
     return {dataset: known for dataset, known in counts.items() if known}
+
+
+def _variant_name(recipe: Recipe) -> str:
+    return recipe.model if recipe.variant == PLAIN else f"{recipe.model} ({recipe.variant})"
 
 
 class Item(ABC):
