@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from contig.models import NodeState
+from contig.models.state import Room
 
 BLANK = {"h": torch.tensor([1.0, 2.0, 3.0]), "last": torch.tensor(-1), "pair": torch.zeros(2, 2)}
 
@@ -157,12 +158,12 @@ def test_a_state_without_rows() -> None:
 
 def test_a_room_ends_with_its_block_and_is_of_one_state() -> None:
     state, other = NodeState({}, 4), NodeState({}, 4)
-    with state.room_for(7):
-        with state.room_for(3):
-            assert (state.room, other.room) == (3, None)
-        assert state.room == 7
-        with suppress(KeyError), state.room_for(None):
-            assert state.room is None
+    with state.room_for(Room(7)):
+        with state.room_for(Room(3, linked=5)):
+            assert (state.room, other.room) == (Room(3, 5), Room())
+        assert state.room == Room(7, None)
+        with suppress(KeyError), state.room_for(Room()):
+            assert state.room == Room(None, None)
             raise KeyError
-        assert state.room == 7
-    assert state.room is None
+        assert state.room == Room(7)
+    assert state.room == Room()

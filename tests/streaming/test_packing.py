@@ -1,39 +1,101 @@
-"""The nodes that a batch reads, counted against sets."""
+"""The nodes that a batch computes, counted against sets."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
-from support.problems import case, random_stream, shape_of
+from support.problems import case, random_stream, shape_of, tiny
 
+from contig.data.events import EventStream
 from contig.history import History
+from contig.models.state import Room
 from contig.streaming import packing
-from contig.streaming.packing import GRANULARITY, count_nodes, count_nodes_read, fits, room_needed
+from contig.streaming.packing import (
+    GRANULARITY,
+    Counts,
+    Rooms,
+    count_nodes,
+    count_on_any_device,
+    fits,
+    rooms_needed,
+)
+from contig.streaming.schedule import schedule
+
+NODES = 30
+
+
+def past(stream: EventStream, node: int, time: float) -> list[tuple[int, int]]:
+    """The events of a node before a time and its partners in them, the most recent first."""
+    ends = enumerate(zip(stream.src.tolist(), stream.dst.tolist(), stream.t.tolist(), strict=True))
+    found = [(i, v if u == node else u) for i, (u, v, t) in ends if node in (u, v) and t < time]
+    return found[::-1]
+
+
+def read_by(stream: EventStream, events: range, negative: np.ndarray, neighbors: int) -> set[int]:
+    """The nodes of some events and negatives, and their latest partners."""
+    read: set[int] = set()
+    for event in events:
+        for node in (stream.src[event], stream.dst[event], *negative[event]):
+            partners = [other for _, other in past(stream, node, stream.t[event])]
+            read |= {int(node), *partners[:neighbors]}
+    return read
+
+
+def with_links(stream: EventStream, nodes: set[int], time: float, namers: int) -> set[int]:
+    """The nodes and node 0, their latest partners, and those that have them as latest partners."""
+    found = {0}
+    for node in nodes | {0}:
+        own = past(stream, node, time)
+        named_by = {other for event, other in own[:namers] if past(stream, other, time)[0][0] == event}
+        found |= {node, *(other for _, other in own[:1]), *named_by}
+    return found
 
 
 @pytest.mark.parametrize("at_once", [1, 10**9])
 @pytest.mark.parametrize("name", ["contig", "tgn"])
 def test_counts_equal_the_sizes_of_sets(name: str, at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packing, "MENTIONS_AT_ONCE", at_once)
-    stream = random_stream(4, events=43, num_nodes=30)
+    stream = random_stream(4, events=43, num_nodes=NODES)
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
-    negative = torch.from_numpy(np.random.default_rng(0).integers(0, 30, (43, 2)))
-    found = count_nodes_read(model, history, torch.arange(43), negative, 5)
-    expected = []
-    for start in range(0, 40, 5):  # the short last batch is not counted
-        read: set[int] = set()
-        for event in range(start, start + 5):
-            for node in (stream.src[event], stream.dst[event], *negative[event].tolist()):
-                past = [
-                    other
-                    for u, v, t in zip(stream.src, stream.dst, stream.t, strict=True)
-                    for one, other in {(u, v), (v, u)}
-                    if one == node and t < stream.t[event]
-                ]
-                read |= {int(node), *map(int, past[::-1][: model.neighbors])}
-        expected.append(len(read))
-    assert found.tolist() == expected
+    negative = np.random.default_rng(0).integers(0, NODES, (43, 2))
+    found = count_on_any_device(model, history, torch.arange(43), torch.from_numpy(negative), 5)
+    batches = [range(start, start + 5) for start in range(0, 40, 5)]  # the short last batch is not counted
+    expected = [len(read_by(stream, batch, negative, model.neighbors)) for batch in batches]
+    assert found.read.tolist() == expected
+    assert found.linked is found.observed is None
+
+
+@pytest.mark.parametrize("at_once", [1, 200, 10**9])
+@pytest.mark.parametrize("namers", [2, 40])
+def test_linked_nodes_are_counted_with_those_that_are_read(
+    namers: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packing, "MARKS_AT_ONCE", at_once)
+    monkeypatch.setattr(packing, "MENTIONS_AT_ONCE", 32 * at_once)
+    stream = random_stream(4, events=83, num_nodes=NODES)
+    model, history = (
+        tiny("contig", shape_of(stream), scope="near", namers=namers),
+        History.from_stream(stream),
+    )
+    negative = np.random.default_rng(0).integers(0, NODES, (83, 2))
+    steps = schedule(stream.t, 3)
+    found = count_on_any_device(model, history, torch.arange(83), torch.from_numpy(negative), 3, steps)
+    linked, observed = [], []
+    for step in steps:
+        time = stream.t[step.start]
+        if step.stop - step.start == 3:
+            read = read_by(stream, range(step.start, step.stop), negative, model.neighbors)
+            linked.append(len(with_links(stream, read, time, namers)))
+        seen = slice(step.observe_from, step.observe_to)
+        ends = {*stream.src[seen].tolist(), *stream.dst[seen].tolist()}
+        observed.append(len(with_links(stream, ends, time, namers)))
+    assert found.linked is not None
+    assert found.observed is not None
+    assert found.linked.tolist() == linked
+    used = np.array([step.observe_from < step.observe_to for step in steps])
+    assert not used.all()
+    assert found.observed[used].tolist() == np.array(observed)[used].tolist()
 
 
 def test_a_cpu_needs_no_counts() -> None:
@@ -43,12 +105,26 @@ def test_a_cpu_needs_no_counts() -> None:
 
 
 def test_room_is_spare_and_uncounted_batches_do_not_fit() -> None:
-    counts = np.array([3, 2 * GRANULARITY, 17])
-    room = room_needed(counts)
+    counts = Counts(np.array([3, 2 * GRANULARITY, 17]))
+    rooms = rooms_needed(counts)
+    assert rooms is not None
+    room = rooms.reading.read
     assert room is not None
     assert room % GRANULARITY == 0
     assert 2 * GRANULARITY < room <= 1.25 * 2 * GRANULARITY + GRANULARITY
-    assert room_needed(None) is None
-    assert [fits(counts, i, 17) for i in range(4)] == [True, False, True, False]
+    assert rooms == Rooms(Room(read=room), Room())
+    assert rooms_needed(None) is None
+    small = Rooms(Room(read=17), Room())
+    assert [fits(counts, i, small) for i in range(4)] == [True, False, True, False]
     assert fits(None, 0, None)
-    assert not fits(None, 0, 17)
+    assert not fits(None, 0, small)
+
+
+def test_a_batch_must_fit_into_every_room() -> None:
+    read, linked, observed = np.array([3, 3, 3, 9]), np.array([5, 99, 5, 9]), np.array([4, 4, 99, 4])
+    counts = Counts(read, linked, observed)
+    rooms = rooms_needed(Counts(read[:1], linked[:1], 50 * observed[:1]))
+    assert rooms == Rooms(Room(GRANULARITY, GRANULARITY), Room(linked=2 * GRANULARITY))
+    small = Rooms(Room(8, 10), Room(linked=10))
+    assert [fits(counts, i, small) for i in range(4)] == [True, False, False, False]
+    assert not fits(Counts(read), 0, small)

@@ -16,6 +16,8 @@ from torch import Tensor
 from contig.data.events import EventStream
 from contig.history import History
 from contig.models import EventBatch
+from contig.models.state import Room
+from contig.streaming.packing import Counts
 from contig.streaming.walker import Walker, replay
 
 TIMES = st.lists(st.integers(0, 9), min_size=1, max_size=24).map(sorted)
@@ -198,7 +200,7 @@ def test_results_come_in_order_whatever_the_shape_of_a_batch(counts: list[int] |
     """Batches of four: one observes nothing, the next too much, the last one is short."""
     times = [*range(8), 8, 8, 8, 8, 8, *range(9, 16), *range(15, 24)]
     stream = stream_at(times)
-    rooms: dict[int, int | None] = {}
+    rooms: dict[int, Room] = {}
 
     def read(batch: EventBatch) -> Tensor:
         rooms[int(batch.event[0]) // 4] = walker.state.room
@@ -208,14 +210,15 @@ def test_results_come_in_order_whatever_the_shape_of_a_batch(counts: list[int] |
     memory = ReusedMemory(walker)
     walker.captured = memory  # type: ignore[assignment]
     if counts is not None:
-        walker.expect(np.array([200]))  # the first counts decide the room: 256 nodes
-    found = walker.read_all(np.arange(len(times)), counts=None if counts is None else np.array(counts))
+        walker.expect(Counts(np.array([200])))  # the first counts decide the room: 256 nodes
+    known = None if counts is None else Counts(np.array(counts))
+    found = walker.read_all(np.arange(len(times)), counts=known)
     assert found.tolist() == [list(row) for row in zip(range(len(times)), stream.src, times, strict=True)]
     batches = [ready for _, ready in batches_of(stream, range(len(times)), 4)]
     assert [len(batch) for batch in batches] == [4, 4, 0, 8, 3, 5, 4, 1]
     regular = [0, 1, 4, 5, 6] if counts is None else [0, 4, 5, 6]
     assert memory.by_tensor == regular
-    room = None if counts is None else 256
-    assert rooms == {number: room if number in regular else None for number in range(len(batches))}
+    room = Room() if counts is None else Room(read=256)
+    assert rooms == {number: room if number in regular else Room() for number in range(len(batches))}
     assert walker.state["account"].tolist() == accounts_after(stream, batches)
     assert walker.state.position == len(times)

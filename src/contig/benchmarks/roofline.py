@@ -13,7 +13,7 @@ from contig.benchmarks.bench import Bench
 from contig.benchmarks.measurement import Measurement
 from contig.benchmarks.steps import TrainingSteps
 from contig.benchmarks.timing import repeat
-from contig.streaming.packing import count_nodes_read
+from contig.streaming.packing import count_on_any_device
 
 FLOAT, INT = 4, 8  # bytes of a float32; of an id or a time
 
@@ -63,7 +63,7 @@ def _least_bytes_of(bench: Bench, model: str) -> float:
     trained: Any = session.model
     negative = session.negatives.draw(events, history.events["src"][events])
     return least_bytes(
-        distinct=float(count_nodes_read(trained, history, events, negative, s.batch_size).mean()),
+        distinct=float(count_on_any_device(trained, history, events, negative, s.batch_size).read.mean()),
         written=mean(written),
         queries=3 * s.batch_size,
         neighbors=s.neighbors,

@@ -48,9 +48,9 @@ from contig.history import History
 from contig.layers import GatedODE, SplitLinear
 from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph
 from contig.layers.time import Frequencies, TimeInput
-from contig.layers.unique import distinct
+from contig.layers.unique import distinct, packed
 from contig.models.bases.events import AttentionReadout, frequencies_option, time_encoding_option
-from contig.models.bases.links import count_namers, links_of, share_of_links_found
+from contig.models.bases.links import count_namers, linked_nodes, links_of, share_of_links_found
 from contig.models.bases.memory import AttentiveMemory
 from contig.models.contract import DataShape, EventBatch, Pairs
 from contig.models.state import NodeState
@@ -164,13 +164,19 @@ class ConTIG(AttentiveMemory):
             return nodes.unsqueeze(1)
         return super().nodes_read(history, nodes, times)
 
+    def nodes_linked(self, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
+        """Return the nodes ``[nodes, n]`` that drive these (for ``contig.streaming.packing``)."""
+        if self.scope != "near" or "update" in self.opt.without:
+            return nodes.unsqueeze(1)
+        return linked_nodes(history, nodes, as_of, self.opt.namers)
+
     # -- reading ---------------------------------------------------------------------------------
 
     def embed(
         self, state: NodeState, history: History, nodes: Tensor, times: Tensor, as_of: Tensor
     ) -> Tensor:
         if "transform" in self.opt.without:  # no neighbors are read
-            unique, place = distinct(nodes, state.num_nodes, fixed_shapes=self.fixed_shapes)
+            unique, place = packed(nodes, state.num_nodes, state.room.read, fixed_shapes=self.fixed_shapes)
             embedded = self.read_updated(state, history, unique, as_of).index_select(0, place)
         else:
             embedded = super().embed(state, history, nodes, times, as_of)
@@ -216,11 +222,11 @@ class ConTIG(AttentiveMemory):
     ) -> tuple[Tensor, list[Ring]]:
         """Return all nodes within ``hops`` links, and the rings that lead from them to ``nodes``."""
         rings: list[Ring] = []
+        room = state.room.linked if self.opt.hops == 1 else None
         for _ in range(self.opt.hops):
             links = links_of(self, state, history, nodes, as_of, self.opt.namers)
-            members, place = distinct(
-                torch.cat([nodes, links.node.flatten()]), state.num_nodes, fixed_shapes=self.fixed_shapes
-            )
+            linked = torch.cat([nodes, links.node.flatten()])
+            members, place = packed(linked, state.num_nodes, room, fixed_shapes=self.fixed_shapes)
             own, linked = place.split([len(nodes), links.node.numel()])
             rings.insert(0, Ring(own, linked.view_as(links.node), links.weight))
             nodes = members

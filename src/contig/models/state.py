@@ -28,6 +28,13 @@ class SavedRows(NamedTuple):
         return sum(x.numel() * x.element_size() for x in (self.nodes, *self.rows.values()))
 
 
+class Room(NamedTuple):
+    """Upper bounds of the distinct nodes that one call computes, None where they are not known."""
+
+    read: int | None = None
+    linked: int | None = None  # with the nodes that they are linked to
+
+
 class RowSource(Protocol):
     """Where the computed rows of nodes come from, if a model does not simply compute all of them."""
 
@@ -87,11 +94,10 @@ class NodeState:
 
     ``blank`` holds the row that a node starts with. ``position`` counts the events observed so far.
     ``on_host`` keeps the rows in the host's memory, where the device reads and writes them; ``on_disk``, on a
-    CPU, in temporary files. ``room`` is an upper bound of the distinct nodes that one call reads, where it is
-    known (see ``contig.layers.unique``).
+    CPU, in temporary files. ``room`` bounds the distinct nodes of a call (see ``contig.layers.unique``).
     """
 
-    room: int | None = None
+    room = Room()
     # Where updated rows come from in observing and in reading; None: the model computes them.
     updates: RowSource | None = None
     reads: RowSource | None = None
@@ -136,9 +142,9 @@ class NodeState:
         self._num_nodes = num_nodes
 
     @contextmanager
-    def room_for(self, nodes: int | None) -> Iterator[None]:
-        """Declare that inside this block no call reads more than ``nodes`` distinct nodes."""
-        before, self.room = self.room, nodes
+    def room_for(self, room: Room) -> Iterator[None]:
+        """Declare that inside this block no call computes more distinct nodes."""
+        before, self.room = self.room, room
         try:
             yield
         finally:

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from contig.history import History
 from contig.models.contract import EventBatch, Model
-from contig.models.state import NodeState
+from contig.models.state import NodeState, Room
 from contig.ranks import Ranks, ranks
 from contig.streaming.capture import Captured, Compiled, has_fixed_shapes
 from contig.streaming.divided import Division
-from contig.streaming.packing import Counts, fits, room_needed
+from contig.streaming.packing import Counts, Rooms, fits, rooms_needed
 from contig.streaming.schedule import BatchSchedule, Step
 
 Progress = Callable[[int], None]  # takes the number of events just done
@@ -66,7 +66,7 @@ class Walker:
             capturable=has_fixed_shapes(model) and ranks().alone,
         )
         self._counts: Counts | None = None
-        self._room: int | None = None
+        self._rooms: Rooms | None = None
         self._ranks = ranks()
         self._division = Division.of(model, state, history, self._ranks)
         self._divided = False  # whether each rank reads its part of a batch
@@ -79,19 +79,19 @@ class Walker:
     def start(self, events: NDArray[np.int64], counts: Counts | None = None) -> None:
         """Walk over these events (ascending positions) from now on.
 
-        ``counts`` are the distinct nodes that each batch reads, where they are known.
+        ``counts`` are the distinct nodes of each batch, where they are known.
         """
         self.schedule.reset(events, self.history)
         self.expect(counts)
 
     def expect(self, counts: Counts | None) -> None:
-        """Set the distinct nodes that each batch reads; the room of a captured step stays what it was."""
+        """Set the distinct nodes of each batch; the room of a captured step stays what it was."""
         self._counts = counts
-        self._room = self._room or room_needed(counts)
+        self._rooms = self._rooms or rooms_needed(counts)
 
     def step(self, number: int) -> Tensor:
         """Walk one batch; the result stays on the device, and is valid until the next step."""
-        regular = self.schedule.is_regular(number) and fits(self._counts, number, self._room)
+        regular = self.schedule.is_regular(number) and fits(self._counts, number, self._rooms)
         result = self.captured(number, regular=regular)
         if end := self.steps[number].observe_to:
             self.state.position = int(self.schedule.positions[end - 1]) + 1
@@ -147,8 +147,17 @@ class Walker:
         return torch.cat(results) if results else torch.zeros(0, *shape)
 
     def _fast_step(self, number: Tensor) -> Tensor:
-        with self.state.room_for(self._room):
-            return self._run(self.reading, self.observing, number)
+        reading, observing = self._rooms or (Room(), Room())
+
+        def read(number: Tensor) -> Tensor:
+            with self.state.room_for(reading):
+                return self.reading(number)
+
+        def observe(number: Tensor) -> Tensor:
+            with self.state.room_for(observing):
+                return self.observing(number)
+
+        return self._run(read, observe, number)
 
     def _eager_step(self, number: int) -> Tensor:
         return self._run(self._read_together, self._observe_together, number)

@@ -111,8 +111,8 @@ class Session:
         src, count, met = history.events["src"], _candidates(self.config.train), self.config.train.historical
         for part in events.split(DRAWN_AT_ONCE):
             self._negative[part] = self.negatives.draw(part, src[part], count, historical=met)
-        size = self.config.train.batch_size
-        self.walker.expect(count_nodes(self.model, history, events, self._negative[events], size))
+        size, negative = self.config.train.batch_size, self._negative[events]
+        self.walker.expect(count_nodes(self.model, history, events, negative, size, self.steps))
         self._drawn = True
 
     def train_step(self) -> Tensor:

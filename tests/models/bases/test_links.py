@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,7 @@ from support.problems import batch_of, dense_latest, random_stream, shape_of, st
 from contig.data.events import EventStream
 from contig.history import History
 from contig.models import EventBatch
-from contig.models.bases.links import links_of, share_of_links_found
+from contig.models.bases.links import linked_nodes, links_of, share_of_links_found
 from contig.models.contig import ConTIG
 
 
@@ -68,6 +70,27 @@ def test_namers_that_are_found_stand_for_those_that_are_not() -> None:
     assert links.node.tolist() == [[6, 0, 5, 4]]
     root = 6**-0.5  # degrees 6 and 1
     torch.testing.assert_close(links.weight, torch.tensor([[root, 0, 2.5 * root, 2.5 * root]]))
+
+
+@pytest.mark.parametrize("namers", [1, 3, 40])
+def test_linked_nodes_are_the_ends_of_the_links(namers: int) -> None:
+    """Known from the history alone, for a state that knows every earlier event."""
+    stream = random_stream(6, events=70, num_nodes=11, edge_width=0)
+    model, history = near_model(stream), History.from_stream(stream)
+    state = model.new_state(12)  # one node without events
+    nodes = torch.tensor([7, 0, 11, 3, 3, 1, 2, 4, 5, 6, 8, 9, 10])
+    new_times = (
+        1 + np.flatnonzero(np.diff(stream.t))
+    ).tolist()  # where the state may know all that is earlier
+    assert len(new_times) > 10
+    for start, stop in itertools.pairwise([0, *new_times]):
+        model.observe(state, history, batch_of(history, start, stop))
+        as_of = history.events["t"][stop]
+        links = links_of(model, state, history, nodes, as_of, namers)
+        found = linked_nodes(history, nodes, as_of.repeat(len(nodes)), namers)
+        assert found.shape == (len(nodes), 1 + namers)
+        for node, linked, weight, ends in zip(nodes, links.node, links.weight, found, strict=True):
+            assert {int(node), *ends.tolist()} == {int(node), *linked[weight > 0].tolist()}
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 40])

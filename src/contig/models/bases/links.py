@@ -52,6 +52,19 @@ def links_of(
     return Links(torch.where(exists, other, nodes.unsqueeze(1)), torch.where(exists, weight, 0.0))
 
 
+def linked_nodes(history: History, nodes: Tensor, as_of: Tensor, namers: int) -> Tensor:
+    """Return the nodes ``[nodes, 1 + namers]`` that ``links_of`` finds, from a history alone.
+
+    For a state that has observed every event of the history before ``as_of`` ``[nodes]``. A node itself
+    stands where there is no link.
+    """
+    near = history.before(nodes, as_of, namers)
+    latest = history.before(near.node.flatten(), as_of.repeat_interleave(namers), 1)
+    names = near.mask & (latest.event.view_as(near.event) == near.event)
+    partner = near.node[:, :1]  # of the latest event, or the node itself
+    return torch.cat([partner, torch.where(names, near.node, nodes.unsqueeze(1))], dim=1)
+
+
 def share_of_links_found(src: NDArray[np.int64], dst: NDArray[np.int64], namers: int) -> float:
     """Return the share of the nodes that ``links_of`` finds as namers after these events; 1 without any.
 

@@ -169,7 +169,7 @@ class AttentiveMemory(MemoryModel):
     ) -> Tensor:
         near = history.before(nodes, times, self.neighbors)
         read = torch.cat([nodes, near.node.flatten()])
-        unique, place = packed(read, state.num_nodes, state.room, fixed_shapes=self.fixed_shapes)
+        unique, place = packed(read, state.num_nodes, state.room.read, fixed_shapes=self.fixed_shapes)
         updated = self.read_updated(state, history, unique, as_of)  # [unique, d]
         own = gather_rows(updated, place[: len(nodes)])
         where = place[len(nodes) :].view(near.node.shape)
