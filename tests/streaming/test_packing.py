@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -59,11 +61,12 @@ def test_counts_equal_the_sizes_of_sets(name: str, at_once: int, monkeypatch: py
     stream = random_stream(4, events=43, num_nodes=NODES)
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     negative = np.random.default_rng(0).integers(0, NODES, (43, 2))
-    found = count_on_any_device(model, history, torch.arange(43), torch.from_numpy(negative), 5)
+    state = model.new_state(NODES)
+    found = count_on_any_device(model, state, history, torch.arange(43), torch.from_numpy(negative), 5)
     batches = [range(start, start + 5) for start in range(0, 40, 5)]  # the short last batch is not counted
     expected = [len(read_by(stream, batch, negative, model.neighbors)) for batch in batches]
     assert found.read.tolist() == expected
-    assert found.linked is found.observed is None
+    assert (found.linked is None) == (found.observed is None) == (name == "tgn")
 
 
 @pytest.mark.parametrize("at_once", [1, 200, 10**9])
@@ -80,7 +83,9 @@ def test_linked_nodes_are_counted_with_those_that_are_read(
     )
     negative = np.random.default_rng(0).integers(0, NODES, (83, 2))
     steps = schedule(stream.t, 3)
-    found = count_on_any_device(model, history, torch.arange(83), torch.from_numpy(negative), 3, steps)
+    found = count_on_any_device(
+        model, model.new_state(NODES), history, torch.arange(83), torch.from_numpy(negative), 3
+    )
     linked, observed = [], []
     for step in steps:
         time = stream.t[step.start]
@@ -98,10 +103,33 @@ def test_linked_nodes_are_counted_with_those_that_are_read(
     assert found.observed[used].tolist() == np.array(observed)[used].tolist()
 
 
+@pytest.mark.parametrize(
+    ("events", "only", "counted"),
+    [
+        (range(20, 60), None, True),
+        ([*range(20, 40), *range(41, 61)], None, False),  # the state will not know event 40
+        ([*range(0, 40, 2), *range(41, 61)], [*range(0, 40, 2), *range(41, 61)], True),
+        ([*range(0, 40, 2), *range(41, 61)], [*range(0, 40, 2), *range(41, 62)], False),
+    ],
+)
+def test_linked_nodes_are_counted_where_the_state_will_know_every_event(
+    events: Sequence[int], only: list[int] | None, counted: bool
+) -> None:
+    stream = random_stream(4, events=83, num_nodes=NODES)
+    model, history = tiny("contig", shape_of(stream), scope="near"), History.from_stream(stream)
+    if only is not None:
+        history = history.only(np.array(only))
+    negative = torch.zeros(83, 1, dtype=torch.int64)
+    walked = torch.tensor(events)
+    found = count_on_any_device(model, model.new_state(NODES), history, walked, negative[walked], 3)
+    assert (found.linked is not None) == (found.observed is not None) == counted
+
+
 def test_a_cpu_needs_no_counts() -> None:
     stream = random_stream(4)
     model, history = case("tgn", shape_of(stream)), History.from_stream(stream)
-    assert count_nodes(model, history, torch.arange(40), torch.zeros(40, 1, dtype=torch.int64), 5) is None
+    negative = torch.zeros(40, 1, dtype=torch.int64)
+    assert count_nodes(model, model.new_state(9), history, torch.arange(40), negative, 5) is None
 
 
 def test_room_is_spare_and_uncounted_batches_do_not_fit() -> None:

@@ -62,8 +62,9 @@ def _least_bytes_of(bench: Bench, model: str) -> float:
     events = torch.from_numpy(timed).to(bench.device)
     trained: Any = session.model
     negative = session.negatives.draw(events, history.events["src"][events])
+    counts = count_on_any_device(trained, session.state, history, events, negative, s.batch_size)
     return least_bytes(
-        distinct=float(count_on_any_device(trained, history, events, negative, s.batch_size).read.mean()),
+        distinct=float(counts.read.mean()),
         written=mean(written),
         queries=3 * s.batch_size,
         neighbors=s.neighbors,

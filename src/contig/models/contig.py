@@ -164,11 +164,13 @@ class ConTIG(AttentiveMemory):
             return nodes.unsqueeze(1)
         return super().nodes_read(history, nodes, times)
 
-    def nodes_linked(self, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
-        """Return the nodes ``[nodes, n]`` that drive these (for ``contig.streaming.packing``)."""
+    def nodes_linked(
+        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int
+    ) -> Tensor:
+        """Return the nodes ``[nodes, n]`` that will drive these (for ``contig.streaming.packing``)."""
         if self.scope != "near" or "update" in self.opt.without:
             return nodes.unsqueeze(1)
-        return linked_nodes(history, nodes, as_of, self.opt.namers)
+        return linked_nodes(state, history, nodes, as_of, since, self.opt.namers)
 
     # -- reading ---------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ calls, and every step then gets as much room as the largest batch needs (``conti
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,9 +18,9 @@ from torch import Tensor
 
 from contig.history import History
 from contig.models.contract import EventBatch
-from contig.models.state import Room
+from contig.models.state import NodeState, Room
 from contig.streaming.capture import has_fixed_shapes
-from contig.streaming.schedule import Step
+from contig.streaming.schedule import schedule
 
 MENTIONS_AT_ONCE = 2**22  # counted in one call; bounds its memory
 MARKS_AT_ONCE = 2**26  # bytes that mark the nodes of some batches
@@ -56,44 +57,41 @@ class ReadsNeighbors(Protocol):
 class FollowsLinks(Protocol):
     """A model whose state links nodes with others, which it then computes too."""
 
-    def nodes_linked(self, history: History, nodes: Tensor, as_of: Tensor) -> Tensor:
-        """Return the nodes ``[nodes, n]`` that these are linked to; a node itself fills empty places.
+    def nodes_linked(
+        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int
+    ) -> Tensor:
+        """Return the nodes ``[nodes, n]`` that these will be linked to at later times ``as_of``.
 
-        The state has observed every event of the history before ``as_of`` ``[nodes]``, and no other.
+        By then the state has observed, in addition to what it knows now, the events from position ``since``
+        on that come before ``as_of`` (``[nodes]``). A node itself fills empty places.
         """
 
 
 def count_nodes(
-    model: object,
-    history: History,
-    events: Tensor,
-    negative: Tensor,
-    batch_size: int,
-    steps: Sequence[Step] = (),
+    model: object, state: NodeState, history: History, events: Tensor, negative: Tensor, batch_size: int
 ) -> Counts | None:
-    """Count the distinct nodes of each whole batch of ``events`` and ``negative`` ``[events, n]``.
+    """Count the distinct nodes of each whole batch of ``events`` and their ``negative`` ``[events, n]``.
 
-    Linked nodes are counted if the ``steps`` of a walk over all events of the history are given: then the
-    state knows what the history knows. None where there is nothing to gain: on a CPU, or for a model that
-    reads only the nodes of its queries.
+    ``state`` is as it is before the walk over them. None where there is nothing to gain: on a CPU, or for a
+    model that reads only the nodes of its queries.
     """
     if not events.is_cuda or len(events) < batch_size:
         return None
     if not (has_fixed_shapes(model) and isinstance(model, ReadsNeighbors)):
         return None
-    return count_on_any_device(model, history, events, negative, batch_size, steps)
+    return count_on_any_device(model, state, history, events, negative, batch_size)
 
 
 def count_on_any_device(
     model: ReadsNeighbors,
+    state: NodeState,
     history: History,
     events: Tensor,
     negative: Tensor,
     batch_size: int,
-    steps: Sequence[Step] = (),
 ) -> Counts:
     """Count the nodes as ``count_nodes`` does."""
-    links = model if steps and isinstance(model, FollowsLinks) else None
+    links = _Links.of(model, state, history, events)
     read, linked = [], []
     at_once = batch_size * max(1, MENTIONS_AT_ONCE // (batch_size * (2 + negative.shape[1]) * 32))
     whole = len(events) // batch_size * batch_size
@@ -108,44 +106,70 @@ def count_on_any_device(
         distinct = first.sum(dim=1)
         read.append(distinct)
         if links is not None:
-            linked.append(_count_linked(links, history, mentions[first], distinct, batch.t[::batch_size]))
+            linked.append(links.count(mentions[first], distinct, batch.t[::batch_size]))
     if links is None:
         return Counts(_together(read))
-    return Counts(_together(read), _together(linked), _count_observed(links, history, events, steps))
+    return Counts(_together(read), _together(linked), _together([links.count_observed(events, batch_size)]))
 
 
-def _count_observed(model: FollowsLinks, history: History, events: Tensor, steps: Sequence[Step]) -> Ints:
-    """Count the ends of the events observed after each batch, with the nodes they are linked to."""
-    begin, end = torch.tensor([step[2:] for step in steps], device=events.device).unbind(1)
-    observed = EventBatch.of(history, events)  # in this order: all of them, one batch after the other
-    ends = torch.stack([observed.src, observed.dst], dim=1).flatten()
-    as_of = observed.t[begin.clamp(max=len(events) - 1)]  # of a batch that observes nothing it is not used
-    return _together([_count_linked(model, history, ends, 2 * (end - begin), as_of)])
+@dataclass(frozen=True)
+class _Links:
+    """Counts nodes together with those they are linked to, for a walk from position ``since`` on."""
 
+    model: FollowsLinks
+    state: NodeState
+    history: History
+    since: int
 
-def _count_linked(
-    model: FollowsLinks, history: History, nodes: Tensor, per_batch: Tensor, as_of: Tensor
-) -> Tensor:
-    """Count the distinct nodes of each batch together with those they are linked to.
+    @classmethod
+    def of(cls, model: object, state: NodeState, history: History, events: Tensor) -> _Links | None:
+        """Return None unless the state observes every later event of the history."""
+        if not (isinstance(model, FollowsLinks) and _leave_nothing_out(events, history)):
+            return None
+        return cls(model, state, history, int(events[0]))
 
-    The first ``per_batch[0]`` nodes are those of the first batch, and so on. Node 0 is always among them: it
-    fills the room that is left (``contig.layers.unique``).
-    """
-    counts, stops = [], per_batch.cumsum(0).tolist()
-    at_once = max(1, MARKS_AT_ONCE // max(1, history.num_nodes))
-    for start in range(0, len(stops), at_once):
-        times, own = as_of[start : start + at_once], per_batch[start : start + at_once]
-        batches = torch.arange(len(times), device=nodes.device)
-        some = nodes[stops[start] - int(own[0]) : stops[start + len(times) - 1]]
-        some = torch.cat([some, torch.zeros_like(batches)])
-        row = torch.cat([batches.repeat_interleave(own), batches])
-        marked = torch.zeros(len(times), history.num_nodes, dtype=torch.bool, device=nodes.device)
-        marked[row, some] = True
-        for part in torch.arange(len(some), device=nodes.device).split(MENTIONS_AT_ONCE // 32):
-            linked = model.nodes_linked(history, some[part], times[row[part]])
+    def count(self, nodes: Tensor, per_batch: Tensor, as_of: Tensor) -> Tensor:
+        """Count the distinct nodes of each batch together with those they are linked to.
+
+        The first ``per_batch[0]`` nodes are those of the first batch, and so on. ``as_of`` is the time of
+        each batch. Node 0 is always among them: it fills the room that is left (``contig.layers.unique``).
+        """
+        counts, stops = [], per_batch.cumsum(0).tolist()
+        at_once = max(1, MARKS_AT_ONCE // max(1, self.history.num_nodes))
+        for start in range(0, len(stops), at_once):
+            own = per_batch[start : start + at_once]
+            some = nodes[stops[start] - int(own[0]) : stops[start + len(own) - 1]]
+            counts.append(self._count_marked(some, own, as_of[start : start + at_once]))
+        return torch.cat(counts)
+
+    def _count_marked(self, nodes: Tensor, per_batch: Tensor, as_of: Tensor) -> Tensor:
+        batches = torch.arange(len(per_batch), device=nodes.device)
+        row = torch.cat([batches.repeat_interleave(per_batch), batches])
+        nodes = torch.cat([nodes, torch.zeros_like(batches)])
+        marked = torch.zeros(len(batches), self.history.num_nodes, dtype=torch.bool, device=nodes.device)
+        marked[row, nodes] = True
+        for part in torch.arange(len(nodes), device=nodes.device).split(max(1, MENTIONS_AT_ONCE // 32)):
+            times = as_of[row[part]]
+            linked = self.model.nodes_linked(self.state, self.history, nodes[part], times, self.since)
             marked[row[part].unsqueeze(1), linked] = True
-        counts.append(marked.sum(dim=1))
-    return torch.cat(counts)
+        return marked.sum(dim=1)
+
+    def count_observed(self, events: Tensor, batch_size: int) -> Tensor:
+        """Count the ends of the events observed after each batch, with the nodes they are linked to."""
+        batch = EventBatch.of(self.history, events)  # all are observed, in this order
+        steps = schedule(batch.t.cpu().numpy(), batch_size)
+        begin, end = torch.tensor([step[2:] for step in steps], device=events.device).unbind(1)
+        ends = torch.stack([batch.src, batch.dst], dim=1).flatten()
+        as_of = batch.t[begin.clamp(max=len(events) - 1)]  # not used where nothing is observed
+        return self.count(ends, 2 * (end - begin), as_of)
+
+
+def _leave_nothing_out(events: Tensor, history: History) -> bool:
+    """Return whether these ascending positions are all that the history has from the first to the last."""
+    if int(events[-1] - events[0]) == len(events) - 1:
+        return True
+    loops = int((history.events["src"][events] == history.events["dst"][events]).sum())
+    return history.segments.used == 2 * len(events) - loops  # then the history has no others
 
 
 def _together(counts: Sequence[Tensor]) -> Ints:

@@ -107,7 +107,7 @@ class LinkScorer:
         at = torch.from_numpy(events).to(self.history.device)
         self._negative.set(at, negative)
         size = self.walker.schedule.batch_size
-        counts = count_nodes(self.model, self.history, at, negative.nodes, size)
+        counts = count_nodes(self.model, self.state, self.history, at, negative.nodes, size)
         both = self.walker.read_scores(events, progress, counts, shape=(2,))
         return LinkScores(both[:, 0], both[:, 1])
 
@@ -136,6 +136,7 @@ class TwoProtocolScorer:
         self._inductive[at] = new
         self._counts = count_nodes(
             self.model,
+            self.state,
             self.history,
             at,
             torch.cat([ours.nodes, self._dyglib.of(at).nodes], dim=1),

@@ -112,7 +112,7 @@ class Session:
         for part in events.split(DRAWN_AT_ONCE):
             self._negative[part] = self.negatives.draw(part, src[part], count, historical=met)
         size, negative = self.config.train.batch_size, self._negative[events]
-        self.walker.expect(count_nodes(self.model, history, events, negative, size, self.steps))
+        self.walker.expect(count_nodes(self.model, self.state, history, events, negative, size))
         self._drawn = True
 
     def train_step(self) -> Tensor:

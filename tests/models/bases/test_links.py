@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 import torch
@@ -72,22 +70,26 @@ def test_namers_that_are_found_stand_for_those_that_are_not() -> None:
     torch.testing.assert_close(links.weight, torch.tensor([[root, 0, 2.5 * root, 2.5 * root]]))
 
 
+@pytest.mark.parametrize("since", [0, 29, 47])
 @pytest.mark.parametrize("namers", [1, 3, 40])
-def test_linked_nodes_are_the_ends_of_the_links(namers: int) -> None:
-    """Known from the history alone, for a state that knows every earlier event."""
+def test_linked_nodes_are_the_ends_of_later_links(namers: int, since: int) -> None:
+    """Foreseen by a state that knows every third of the events before ``since``, and will know all others."""
     stream = random_stream(6, events=70, num_nodes=11, edge_width=0)
     model, history = near_model(stream), History.from_stream(stream)
     state = model.new_state(12)  # one node without events
+    if since:
+        model.observe(state, history, EventBatch.of(history, torch.arange(0, since, 3)))
     nodes = torch.tensor([7, 0, 11, 3, 3, 1, 2, 4, 5, 6, 8, 9, 10])
-    new_times = (
-        1 + np.flatnonzero(np.diff(stream.t))
-    ).tolist()  # where the state may know all that is earlier
-    assert len(new_times) > 10
-    for start, stop in itertools.pairwise([0, *new_times]):
+    new_times = [
+        i + 1 for i in np.flatnonzero(np.diff(stream.t)) if i >= since
+    ]  # all earlier events are known
+    foreseen = [
+        linked_nodes(state, history, nodes, history.events["t"][stop].repeat(len(nodes)), since, namers)
+        for stop in new_times
+    ]
+    for start, stop, found in zip([since, *new_times], new_times, foreseen, strict=False):
         model.observe(state, history, batch_of(history, start, stop))
-        as_of = history.events["t"][stop]
-        links = links_of(model, state, history, nodes, as_of, namers)
-        found = linked_nodes(history, nodes, as_of.repeat(len(nodes)), namers)
+        links = links_of(model, state, history, nodes, history.events["t"][stop], namers)
         assert found.shape == (len(nodes), 1 + namers)
         for node, linked, weight, ends in zip(nodes, links.node, links.weight, found, strict=True):
             assert {int(node), *ends.tolist()} == {int(node), *linked[weight > 0].tolist()}

@@ -52,16 +52,26 @@ def links_of(
     return Links(torch.where(exists, other, nodes.unsqueeze(1)), torch.where(exists, weight, 0.0))
 
 
-def linked_nodes(history: History, nodes: Tensor, as_of: Tensor, namers: int) -> Tensor:
-    """Return the nodes ``[nodes, 1 + namers]`` that ``links_of`` finds, from a history alone.
+def linked_nodes(
+    state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int, namers: int
+) -> Tensor:
+    """Return the nodes ``[nodes, 1 + namers]`` that ``links_of`` will find at later times ``as_of``.
 
-    For a state that has observed every event of the history before ``as_of`` ``[nodes]``. A node itself
-    stands where there is no link.
+    By then the state has observed, in addition to what it knows now, the events from position ``since`` on
+    that come before ``as_of`` (``[nodes]``). A node itself stands where there is no link.
     """
+
+    def latest(nodes: Tensor, as_of: Tensor) -> Tensor:
+        found = history.before(nodes, as_of, 1)
+        event = torch.where(found.mask, found.event, -1).squeeze(1)
+        return torch.where(event >= since, event, state["last"][nodes])
+
     near = history.before(nodes, as_of, namers)
-    latest = history.before(near.node.flatten(), as_of.repeat_interleave(namers), 1)
-    names = near.mask & (latest.event.view_as(near.event) == near.event)
-    partner = near.node[:, :1]  # of the latest event, or the node itself
+    own = latest(nodes, as_of)
+    theirs = latest(near.node.flatten(), as_of.repeat_interleave(namers)).view(near.event.shape)
+    src, dst = (history.events[end][own.clamp(min=0)] for end in ("src", "dst"))
+    partner = torch.where(own >= 0, src + dst - nodes, nodes).unsqueeze(1)
+    names = near.mask & (theirs == near.event)
     return torch.cat([partner, torch.where(names, near.node, nodes.unsqueeze(1))], dim=1)
 
 
