@@ -100,12 +100,12 @@ SECTIONS = ("transductive", "inductive", "old_old", "new_old", "new_new")
 
 
 def classify_result(name: str) -> classify.ClassifyResult:
-    """Return AUCs that depend on the run's name."""
+    """Return AUCs that depend on the run's name, of fewer events for models that cannot score new nodes."""
     counts = classify.LabelCounts(events=9, positives=3)
-    aucs = {
-        section: classify.LabelMetrics(auc=number(name, section), events=9, positives=3)
-        for section in SECTIONS[:2]
-    }
+    measured = {"events": 3456, "positives": 12}
+    if "-gae-" in name:
+        measured = {"events": 345, "positives": 9 if name.startswith("wikipedia") else 11}
+    aucs = {section: classify.LabelMetrics(auc=number(name, section), **measured) for section in SECTIONS[:2]}
     return classify.ClassifyResult(
         protocol=classify.ClassifyProtocol.of(
             *("classify", "tgn"), inductive=True, decoder="", balance="", decoder_seeds=4, stopped_by=""

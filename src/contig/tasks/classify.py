@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,10 @@ class LabelParts(Record):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassifyProtocol(Protocol):
-    """How decoders were trained."""
+    """How decoders were trained, on embeddings of the sources of events."""
+
+    KNOWN: ClassVar[str] = "events whose source was seen in training"
+    NEW: ClassVar[str] = "events of a new source"
 
     decoder: str
     balance: str

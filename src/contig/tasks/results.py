@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import nan
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from contig.data.events import EventStream
 from contig.data.splits import DEFAULT_DESCRIPTION, Holdout
@@ -83,6 +83,9 @@ class Protocol(Record):
     transductive: str
     inductive: str
 
+    KNOWN: ClassVar[str] = "events between nodes seen in training"
+    NEW: ClassVar[str] = "events with a new node"
+
     @classmethod
     def of(
         cls,
@@ -99,8 +102,8 @@ class Protocol(Record):
             task=task,
             split=split,
             holdout=holdout,
-            transductive="events between nodes seen in training" if known else "all events",
-            inductive="events with a new node" if inductive else UNMEASURED,
+            transductive=cls.KNOWN if known else "all events",
+            inductive=cls.NEW if inductive else UNMEASURED,
             **details,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -62,7 +63,26 @@ def test_a_model_without_results_on_a_dataset_has_an_empty_cell(tmp_path: Path) 
 
 def test_the_note_counts_positive_labels(plan: Plan) -> None:
     counts = "12 of 3,456 on wikipedia, 12 of 3,456 on mooc"
-    assert f"Test events with label 1: {counts}." in table_of(plan, "table3").notes
+    assert f"Label 1 among test events: {counts}." in table_of(plan, "table3").notes
+
+
+def test_models_without_new_nodes_are_measured_on_other_events(tmp_path: Path) -> None:
+    """Their numbers are compared with no others, and left out where hardly an event has label 1."""
+    plan = fill(planned(tmp_path, "table3", models=("contig", "gae", "tgn")))
+    table = table_of(plan, "table3")
+    [only] = table.grids
+    assert math.isnan(value(only, "gae", "wikipedia").ours.mean)
+    jobs = runs(group(plan, "table3", "mooc").jobs, "gae")
+    expect(value(only, "gae", "mooc"), [number(j.folder.name, "transductive") for j in jobs])
+    assert list(only.models()) == ["contig", "tgn"]
+    counts = "Label 1 among test events: 12 of 3,456 on wikipedia, 12 of 3,456 on mooc."
+    few = "9 of 345 (too few for an AUC) on wikipedia, 11 of 345 on mooc"
+    assert {counts, f"Label 1 among test events whose source was seen in training: {few}."} <= set(
+        table.notes
+    )
+    assert any(
+        note.startswith("gae: measured only on test events whose source was seen") for note in table.notes
+    )
 
 
 def test_the_figure_has_a_panel_for_each_dataset(plan: Plan) -> None:

@@ -56,7 +56,7 @@ class Fig5(VariantItem):
     values: Values = field(default_factory=lambda: FULL_VALUES)
     settings: Mapping[str, Any] = field(default_factory=lambda: {"compile": "on"})
     # Many runs side by side on one GPU repay compiling sooner than compile=auto expects.
-    events: int | None = 800_000  # a run trains on about this many at most, counting every epoch
+    events: int | None = 800_000  # a run trains on about this many, counting every epoch
     datasets_at_most: int | None = None
 
     def quick(self) -> Self:
@@ -93,8 +93,8 @@ class Fig5(VariantItem):
         notes = ["AP in %, averaged over batches.", inductive_note(), seeds_note(groups), NO_CURVES]
         if self.events is not None:
             notes.append(
-                f"Each run trains on about {self.events:,} events at most, counting every epoch: compare "
-                "these numbers with one another, not with Table 2."
+                f"Each run trains on about {self.events:,} events, counting every epoch, and negatives are "
+                "never true events: compare these numbers with one another, not with Table 2."
             )
         return [*notes, claim_note(self.name)]
 

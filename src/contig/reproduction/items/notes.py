@@ -10,6 +10,7 @@ from contig.reproduction.items.base import Group, finished_seeds
 from contig.reproduction.paper import paper
 from contig.reproduction.study import Study
 from contig.reproduction.tables.layout import DELTA
+from contig.tasks.link import LinkProtocol
 
 NO_CURVES = "The paper shows its curves only as an image; only numbers from its text are compared."
 
@@ -69,14 +70,13 @@ def published_negatives_notes() -> list[str]:
     return ["Negatives may be true events, as in the published tables (random-any).", inductive_note()]
 
 
-def known_nodes_notes(study: Study) -> list[str]:
-    """Name the models that cannot score new nodes, if any."""
+def known_nodes_notes(study: Study, events: str = LinkProtocol.KNOWN) -> list[str]:
+    """Name the models that cannot score new nodes, if any, and the events they are measured on."""
     names = [name for name in study.models if not model_class(name).inductive]
     if not names:
         return []
     return [
-        f"{', '.join(names)}: measured only on test events between nodes seen in training, because these "
-        "models cannot score new nodes."
+        f"{', '.join(names)}: measured only on test {events}, because these models cannot score new nodes."
     ]
 
 

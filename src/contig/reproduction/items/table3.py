@@ -12,14 +12,16 @@ from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.base import Group
 from contig.reproduction.items.drawing import draw_pairs, pairs_of
 from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, finished
-from contig.reproduction.items.notes import difference_note, seeds_note
+from contig.reproduction.items.notes import difference_note, known_nodes_notes, seeds_note
 from contig.reproduction.paper import published
 from contig.reproduction.study import Study
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
-from contig.tasks.classify import ClassifyResult
+from contig.tasks.classify import ClassifyProtocol, ClassifyResult, LabelMetrics
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+FEW = 10  # positive events are too few for an AUC
 
 Results = Mapping[str, Sequence[ModelResults[ClassifyResult]]]  # by dataset
 
@@ -58,19 +60,18 @@ class Table3(EvaluatedItem):
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         found = _results(groups)
-        labels = dict.fromkeys((one.label, one.variant) for some in found.values() for one in some)
+        apart = {one.label: _is_apart(one) for some in found.values() for one in some}
         lines = [
-            Line(
-                label, tuple(_value(some, label, name) for name, some in found.items()), variant=bool(variant)
-            )
-            for label, variant in labels
+            Line(label, tuple(_value(some, label, name) for name, some in found.items()), apart=other)
+            for label, other in apart.items()
         ]
         yield Grid("labeled datasets", "model", tuple(found), tuple(lines), rank=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         found = _results(groups)
         notes = ["ROC AUC of the labels of test events in %, by a decoder on frozen embeddings."]
-        notes += [seeds_note(groups), difference_note(), *_label_counts(found)]
+        notes += [seeds_note(groups), difference_note()]
+        notes += [*known_nodes_notes(study, ClassifyProtocol.KNOWN), *_label_counts(found)]
         decoders = {r.protocol.decoder_seeds for some in found.values() for one in some for r in one.results}
         if decoders:
             notes.append(f"The AUC of a run is the mean of {max(decoders)} decoders; ± is over runs.")
@@ -99,10 +100,36 @@ def _results(groups: Sequence[Group]) -> Results:
 def _value(some: Sequence[ModelResults[ClassifyResult]], label: str, dataset: str) -> Value:
     theirs = published("table3", "auc", label, dataset)  # none for a variant
     ours = [one for one in some if one.label == label]
-    return ours[0].value(lambda result: result.transductive.auc, theirs) if ours else Value(paper=theirs)
+    if not ours or _measured(ours[0]).positives < FEW:
+        return Value(paper=theirs)
+    return ours[0].value(lambda result: result.transductive.auc, theirs)
+
+
+def _measured(one: ModelResults[ClassifyResult]) -> LabelMetrics:
+    """Return the events that a model is measured on, the same for every seed."""
+    return one.results[0].transductive
+
+
+def _is_apart(one: ModelResults[ClassifyResult]) -> bool:
+    return bool(one.variant) or not model_class(one.model).inductive
 
 
 def _label_counts(found: Results) -> list[str]:
-    tests = {dataset: some[0].results[0].labels.test for dataset, some in found.items()}
-    counts = [f"{test.positives:,} of {test.events:,} on {dataset}" for dataset, test in tests.items()]
-    return [f"Test events with label 1: {', '.join(counts)}."] if counts else []
+    """Count the test events with label 1, and those that models without new nodes are measured on."""
+    notes = []
+    for inductive, which in ((True, "events"), (False, ClassifyProtocol.KNOWN)):
+        measured = {
+            dataset: _measured(one)
+            for dataset, some in found.items()
+            for one in reversed(some)
+            if model_class(one.model).inductive is inductive
+        }
+        counts = [f"{_count(test)} on {dataset}" for dataset, test in measured.items()]
+        if counts:
+            notes.append(f"Label 1 among test {which}: {', '.join(counts)}.")
+    return notes
+
+
+def _count(test: LabelMetrics) -> str:
+    few = " (too few for an AUC)" if test.positives < FEW else ""
+    return f"{test.positives:,} of {test.events:,}{few}"
