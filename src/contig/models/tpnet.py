@@ -47,7 +47,8 @@ class TPNetOptions:
     sketch_dim: int = option(120, "width of the random projections; the paper's on wikipedia", low=1)
     decay: float = option(
         3e-5,
-        "decay of walks, per event and median interval of a node; the paper's 1e-7 per second on wikipedia",
+        "decay of walks, per median interval of a node; 1e-7 per second on wikipedia, the default of its "
+        "authors' code (their paper found 1e-5 to 1e-7 best, depending on the stream)",
         low=0,
         below=inf,
     )
