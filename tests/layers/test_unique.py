@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -51,10 +53,11 @@ def test_no_ids() -> None:
 
 @many
 @given(IDS, st.integers(0, 7))
-def test_packed_ids_fill_their_room_with_node_0(ids: list[int], spare: int) -> None:
+def test_packed_ids_fill_their_room_in_turn(ids: list[int], spare: int) -> None:
     unique_ids = sorted(set(ids))
-    found, position = pack(torch.tensor(ids), NODES, len(unique_ids) + spare)
-    assert found.tolist() == unique_ids + [0] * spare
+    room = len(unique_ids) + spare
+    found, position = pack(torch.tensor(ids), NODES, room)
+    assert found.tolist() == list(itertools.islice(itertools.cycle(unique_ids), room))
     assert position.tolist() == [unique_ids.index(node) for node in ids]
 
 
@@ -84,7 +87,7 @@ def test_on_a_gpu_a_model_without_fixed_shapes_gets_the_distinct_ids() -> None:
 @pytest.mark.parametrize(
     ("num_nodes", "room", "expected"),
     [
-        (9, 4, [0, 3, 4, 0]),  # less than the 6 ids and the 9 nodes
+        (9, 5, [0, 3, 4, 0, 3]),  # less than the 6 ids and the 9 nodes
         (5, 4, [0, 3, 4, 0]),
         (9, 6, [3, 0, 3, 4, 3, 0]),  # no less than the ids: as they are
         (9, 50, [3, 0, 3, 4, 3, 0]),

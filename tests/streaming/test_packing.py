@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,18 +12,21 @@ from support.problems import case, random_stream, shape_of, tiny
 
 from contig.data.events import EventStream
 from contig.history import History
+from contig.models import EventBatch
+from contig.models.bases.links import links_of
+from contig.models.contig import ConTIG
 from contig.models.state import Room
 from contig.streaming import packing
 from contig.streaming.packing import (
     GRANULARITY,
     Counts,
     Rooms,
+    count_each_batch,
     count_nodes,
-    count_on_any_device,
     fits,
     rooms_needed,
 )
-from contig.streaming.schedule import schedule
+from contig.streaming.schedule import observe_size, schedule
 
 NODES = 30
 
@@ -45,9 +49,9 @@ def read_by(stream: EventStream, events: range, negative: np.ndarray, neighbors:
 
 
 def with_links(stream: EventStream, nodes: set[int], time: float, namers: int) -> set[int]:
-    """The nodes and node 0, their latest partners, and those that have them as latest partners."""
-    found = {0}
-    for node in nodes | {0}:
+    """The nodes, their latest partners, and those that have them as latest partners."""
+    found: set[int] = set()
+    for node in nodes:
         own = past(stream, node, time)
         named_by = {other for event, other in own[:namers] if past(stream, other, time)[0][0] == event}
         found |= {node, *(other for _, other in own[:1]), *named_by}
@@ -62,7 +66,7 @@ def test_counts_equal_the_sizes_of_sets(name: str, at_once: int, monkeypatch: py
     model, history = case(name, shape_of(stream)), History.from_stream(stream)
     negative = np.random.default_rng(0).integers(0, NODES, (43, 2))
     state = model.new_state(NODES)
-    found = count_on_any_device(model, state, history, torch.arange(43), torch.from_numpy(negative), 5)
+    found = count_each_batch(model, state, history, torch.arange(43), torch.from_numpy(negative), 5)
     batches = [range(start, start + 5) for start in range(0, 40, 5)]  # the short last batch is not counted
     expected = [len(read_by(stream, batch, negative, model.neighbors)) for batch in batches]
     assert found.read.tolist() == expected
@@ -74,8 +78,8 @@ def test_counts_equal_the_sizes_of_sets(name: str, at_once: int, monkeypatch: py
 def test_linked_nodes_are_counted_with_those_that_are_read(
     namers: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(packing, "MARKS_AT_ONCE", at_once)
-    monkeypatch.setattr(packing, "MENTIONS_AT_ONCE", 32 * at_once)
+    for limit in ("MARKS_AT_ONCE", "MENTIONS_AT_ONCE", "NODES_AT_ONCE"):
+        monkeypatch.setattr(packing, limit, at_once)
     stream = random_stream(4, events=83, num_nodes=NODES)
     model, history = (
         tiny("contig", shape_of(stream), scope="near", namers=namers),
@@ -83,7 +87,7 @@ def test_linked_nodes_are_counted_with_those_that_are_read(
     )
     negative = np.random.default_rng(0).integers(0, NODES, (83, 2))
     steps = schedule(stream.t, 3)
-    found = count_on_any_device(
+    found = count_each_batch(
         model, model.new_state(NODES), history, torch.arange(83), torch.from_numpy(negative), 3
     )
     linked, observed = [], []
@@ -98,9 +102,11 @@ def test_linked_nodes_are_counted_with_those_that_are_read(
     assert found.linked is not None
     assert found.observed is not None
     assert found.linked.tolist() == linked
-    used = np.array([step.observe_from < step.observe_to for step in steps])
-    assert not used.all()
-    assert found.observed[used].tolist() == np.array(observed)[used].tolist()
+    sizes = [step.observe_to - step.observe_from for step in steps[: len(linked)]]
+    assert min(sizes) == 0
+    assert max(sizes) > observe_size(3)
+    captured = [size <= observe_size(3) for size in sizes]
+    assert found.observed.tolist() == [n if ok else 0 for n, ok in zip(observed, captured, strict=False)]
 
 
 @pytest.mark.parametrize(
@@ -115,14 +121,56 @@ def test_linked_nodes_are_counted_with_those_that_are_read(
 def test_linked_nodes_are_counted_where_the_state_will_know_every_event(
     events: Sequence[int], only: list[int] | None, counted: bool
 ) -> None:
-    stream = random_stream(4, events=83, num_nodes=NODES)
+    stream = random_stream(4, events=83, num_nodes=9)
+    assert (stream.src[events] == stream.dst[events]).any()
     model, history = tiny("contig", shape_of(stream), scope="near"), History.from_stream(stream)
     if only is not None:
         history = history.only(np.array(only))
     negative = torch.zeros(83, 1, dtype=torch.int64)
     walked = torch.tensor(events)
-    found = count_on_any_device(model, model.new_state(NODES), history, walked, negative[walked], 3)
+    found = count_each_batch(model, model.new_state(9), history, walked, negative[walked], 3)
     assert (found.linked is not None) == (found.observed is not None) == counted
+
+
+def test_links_are_those_of_a_state_that_has_missed_events() -> None:
+    """As in validation, before which the state knows the training events alone."""
+    stream = random_stream(4, events=89, num_nodes=NODES)
+    model, history = tiny("contig", shape_of(stream), scope="near"), History.from_stream(stream)
+    assert isinstance(model, ConTIG)
+    state = model.new_state(NODES)
+    model.observe(state, history, EventBatch.of(history, torch.arange(0, 41, 3)))
+    events = torch.arange(41, 89)
+    negative = np.random.default_rng(0).integers(0, NODES, (89, 2))
+    found = count_each_batch(model, state, history, events, torch.from_numpy(negative[41:]), 4)
+    expected = []
+    for step in schedule(stream.t[41:], 4):
+        batch = range(41 + step.start, 41 + step.stop)
+        read = torch.tensor(sorted(read_by(stream, batch, negative, model.neighbors)))
+        links = links_of(model, state, history, read, history.events["t"][batch.start], model.opt.namers)
+        expected.append(len({*read.tolist(), *links.node.flatten().tolist()}))
+        observed = torch.arange(41 + step.observe_from, 41 + step.observe_to)
+        model.observe(state, history, EventBatch.of(history, observed))
+    assert found.linked is not None
+    assert found.linked.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("contig", {"scope": "pair"}),
+        ("contig", {"scope": "all"}),
+        ("contig", {"scope": "near", "hops": 2}),
+        ("contig", {"scope": "near", "without": "update"}),
+        ("contig-pair", {"embedding": "none"}),
+        ("tgn", {}),
+    ],
+)
+def test_links_that_nothing_follows_are_not_counted(model: str, settings: dict[str, Any]) -> None:
+    stream = random_stream(4, events=40, num_nodes=NODES)
+    built, history = tiny(model, shape_of(stream), **settings), History.from_stream(stream)
+    negative = torch.zeros(40, 1, dtype=torch.int64)
+    found = count_each_batch(built, built.new_state(NODES), history, torch.arange(40), negative, 5)
+    assert found.linked is found.observed is None
 
 
 def test_a_cpu_needs_no_counts() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
-from support.problems import CASES, COUPLED, batch_of, case, random_stream, shape_of
+from support.gpu_branches import StepsByTensor, pack_as_on_a_gpu
+from support.problems import CASES, COUPLED, batch_of, case, random_stream, shape_of, tiny
 from torch import Tensor
 
 from contig.data.events import EventStream
@@ -16,7 +17,8 @@ from contig.history import History
 from contig.models.contract import EventBatch
 from contig.streaming.prepared import PreparedStream
 from contig.streaming.schedule import schedule
-from contig.streaming.walker import replay
+from contig.streaming.walker import Walker, replay
+from contig.tasks import link_scoring
 from contig.tasks.context import EvaluationContext
 from contig.tasks.link import NegativeKind
 from contig.tasks.link_negatives import draw_negatives
@@ -163,6 +165,41 @@ def test_both_protocols_are_scored_in_one_walk(name: str, kind: NegativeKind, st
             seen = slice(split.test[0] + step.observe_from, split.test[0] + step.observe_to)
             model.observe(by_hand, data.history, batch_of(data.history, seen.start, seen.stop))
     np.testing.assert_allclose(np.stack(found.dyglib, axis=1), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["contig", "contig-without-transform", "tgn"])
+def test_packed_nodes_get_the_same_scores(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a state that knows the training events alone, and by one that knows the scored events already."""
+    stream = random_stream(3, events=400, num_nodes=300)
+    split = chronological_split(stream, holdout="tgn", hidden=0.3, seed=1)
+    assert split.hidden_events > 50
+    settings = {"without": "transform"} if name == "contig-without-transform" else {}
+    model = tiny(name.removesuffix("-without-transform"), shape_of(stream), **settings).eval()
+    data = PreparedStream.of(stream, split, torch.device("cpu"))
+    negatives = draw_negatives(stream, split, split.val, "random")
+    assert 2 < negatives.inductive.sum() < len(split.val)
+    known = model.new_state(300)
+    replay(model, known, data.training, split.train, 4)
+    again = known.clone()
+    replay(model, again, data.history, split.val, 4)
+    states = (known, again)
+    expected = [score_links(EvaluationContext(model, s.clone(), data, 5), negatives) for s in states]
+
+    used = pack_as_on_a_gpu(monkeypatch)
+    walkers = []
+
+    def walker(*arguments: Any, **named: Any) -> Walker:
+        walkers.append(StepsByTensor(Walker(*arguments, **named)))
+        return walkers[-1].walker
+
+    monkeypatch.setattr(link_scoring, "Walker", walker)
+    for state, one in zip(states, expected, strict=True):
+        both = score_links(EvaluationContext(model, state.clone(), data, 5), negatives)
+        ours = score_ours(EvaluationContext(model, state.clone(), data, 5), negatives)
+        for found, scores in ((both.ours, one.ours), (both.dyglib, one.dyglib), (ours, one.ours)):
+            np.testing.assert_allclose(np.stack(found), np.stack(scores), rtol=1e-4, atol=1e-5)
+    assert [one.count > 5 for one in walkers] == [True] * 4
+    assert len(used) >= (1 if name == "tgn" else 2)
 
 
 @pytest.mark.gpu

@@ -14,6 +14,7 @@ observed, and 3e-4 is allowed on any CPU.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any, NamedTuple
@@ -21,19 +22,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from support.gpu_branches import StepsByTensor, pack_as_on_a_gpu
 from support.problems import random_stream, with_events
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
 from contig.data.events import EventStream
 from contig.kernels.dispatch import disabled
-from contig.layers import unique
-from contig.models import contig, model_class
-from contig.models.bases import memory
+from contig.models import model_class
+from contig.models.state import Room
 from contig.runs.config import RunConfig
-from contig.streaming import packing
-from contig.streaming.walker import Walker
-from contig.training import session as training
+from contig.streaming.packing import Rooms
 from contig.training.preparation import prepare
 from contig.training.session import Session
 
@@ -149,62 +148,55 @@ def test_gradients_differ_only_where_a_relu_is_at_its_kink(
     assert same_units > 0.9 * len(plain.steps)
 
 
-class StepsByTensor:
-    """Runs regular batches as a captured step does, in plain calls."""
-
-    def __init__(self, walker: Walker) -> None:
-        self.walker = walker
-
-    def __call__(self, number: int, *, regular: bool) -> Tensor:
-        if regular:
-            return self.walker._fast_step(torch.tensor([number]))
-        return self.walker._eager_step(number)
-
-
 @pytest.mark.usefixtures("smooth")
 @pytest.mark.parametrize(
-    ("model", "settings", "follows"),
+    ("model", "settings", "nodes", "follows"),
     [
-        ("contig", {}, True),
-        ("contig", {"namers": 3}, True),
-        ("contig", {"without": "transform"}, True),
-        ("contig", {"hops": 2}, False),
-        ("contig", {"scope": "pair"}, False),
-        ("tgn", {}, False),
+        ("contig", {}, 900, True),
+        ("contig", {"namers": 3}, 900, True),
+        ("contig", {"without": "transform"}, 150, True),
+        ("contig", {"hops": 2}, 900, False),
+        ("contig", {"scope": "pair"}, 900, False),
+        ("tgn", {}, 900, False),
     ],
 )
 def test_steps_with_packed_nodes_are_those_of_their_distinct_nodes(
-    model: str, settings: dict[str, Any], follows: bool, monkeypatch: pytest.MonkeyPatch
+    model: str, settings: dict[str, Any], nodes: int, follows: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The branches for a GPU, on a CPU, with rooms for the largest batch of the first epoch and no more."""
-    rooms = []
-
-    def packed(ids: Tensor, num_nodes: int, room: int | None, **_: bool) -> tuple[Tensor, Tensor]:
-        if room is None or room >= min(num_nodes, len(ids)):
-            return unique.distinct(ids, num_nodes)
-        assert len(ids.unique()) <= room
-        rooms.append(room)
-        return unique.pack(ids, num_nodes, room)
-
-    for module in (contig, memory):
-        monkeypatch.setattr(module, "packed", packed)
-    monkeypatch.setattr(memory, "mentioned", lambda ids, num_nodes: ids)
-    monkeypatch.setattr(training, "count_nodes", packing.count_on_any_device)
-    monkeypatch.setattr(packing, "GRANULARITY", 1)
-    monkeypatch.setattr(packing, "SPARE", 1.0)
-    monkeypatch.setattr(packing, "MARKS_AT_ONCE", 7 * 900)  # a few batches, and nodes, in one call
-    monkeypatch.setattr(packing, "MENTIONS_AT_ONCE", 32 * 50)
-    stream = random_stream(7, events=900, num_nodes=900, edge_width=2)
+    used = pack_as_on_a_gpu(monkeypatch)
+    stream = random_stream(7, events=900, num_nodes=nodes, edge_width=2)
     fast, plain = sessions(stream, model, "cpu", "loops", batch_size=20, **SMALL, **settings)
-    fast.walker.captured = StepsByTensor(fast.walker)  # type: ignore[assignment]
-    for _ in range(2):  # in the second epoch some batches need more room, and run without
-        check(list(in_parallel(fast, plain)), len(plain.steps), Difference(2e-6, 3e-4, 1e-5))
+    steps = StepsByTensor(fast.walker)
+    allowed = Difference(2e-6, 3e-4, 1e-5)
+    check(list(in_parallel(fast, plain)), len(plain.steps), allowed)
     assert fast.walker._rooms is not None
-    reading, observing = fast.walker._rooms
-    needed = {reading.linked, observing.linked} if follows else set()
-    if "without" not in settings:  # a query reads one node, and some batches have no node twice
-        needed.add(reading.read)
-    assert set(rooms) == needed
+    (read, linked), (none, observed) = fast.walker._rooms
+    assert none is None
+    assert used == ({read, linked, observed} if follows else {read})
+    assert linked is None or not follows or linked >= read  # or all nodes would not fit
+    regular, steps.count = steps.count, 0
+    assert fast.walker._counts is not None
+    small = int(np.median(fast.walker._counts.read))  # too small for about half of the batches
+    fast.walker._rooms = Rooms(Room(small, linked), Room(None, observed))
+    check(list(in_parallel(fast, plain)), len(plain.steps), allowed)
+    assert 0 < steps.count < regular
+
+
+def test_a_resumed_epoch_packs_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The links of its batches are foreseen by a state that knows half of its events."""
+    used = pack_as_on_a_gpu(monkeypatch)
+    stream = random_stream(7, events=900, num_nodes=900, edge_width=2)
+    whole, other = sessions(stream, "contig", "cpu", "loops", batch_size=20, **SMALL)
+    whole.begin_epoch()
+    half = len(whole.steps) // 2
+    for _ in range(half):
+        whole.train_step()
+    other.restore(copy.deepcopy(whole.snapshot()))
+    steps = StepsByTensor(other.walker)
+    losses = [[float(s.train_step()) for _ in range(half, len(s.steps))] for s in (whole, other)]
+    assert losses[1] == pytest.approx(losses[0], abs=1e-4)
+    assert steps.count > 5
+    assert len(used) == 3
 
 
 @pytest.mark.gpu

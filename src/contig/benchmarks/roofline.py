@@ -13,7 +13,7 @@ from contig.benchmarks.bench import Bench
 from contig.benchmarks.measurement import Measurement
 from contig.benchmarks.steps import TrainingSteps
 from contig.benchmarks.timing import repeat
-from contig.streaming.packing import count_on_any_device
+from contig.streaming.packing import count_each_batch
 
 FLOAT, INT = 4, 8  # bytes of a float32; of an id or a time
 
@@ -62,7 +62,7 @@ def _least_bytes_of(bench: Bench, model: str) -> float:
     events = torch.from_numpy(timed).to(bench.device)
     trained: Any = session.model
     negative = session.negatives.draw(events, history.events["src"][events])
-    counts = count_on_any_device(trained, session.state, history, events, negative, s.batch_size)
+    counts = count_each_batch(trained, session.state, history, events, negative, s.batch_size)
     return least_bytes(
         distinct=float(counts.read.mean()),
         written=mean(written),

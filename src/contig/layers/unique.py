@@ -39,7 +39,7 @@ def packed(
 ) -> tuple[Tensor, Tensor]:
     """Return ``distinct`` ids whose number is at most ``room``; None sets no bound.
 
-    On a GPU the result has exactly that length, padded with node 0.
+    On a GPU the result has exactly that length, with ids repeated to fill it.
     """
     if ids.is_cuda and fixed_shapes and room is not None and room < min(num_nodes, len(ids)):
         return pack(ids, num_nodes, room)
@@ -52,11 +52,16 @@ def mentioned(ids: Tensor, num_nodes: int) -> Tensor:
 
 
 def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
-    """Return the distinct ids padded to length ``room``, and each id's position, without a device sync."""
+    """Return the distinct ids and each id's position, without a device sync.
+
+    The ids are repeated in turn until there are ``room`` of them: a single one that fills the room would be
+    read by so many rows that collecting its gradients takes longer than everything else.
+    """
     # not marked[ids] = 1, which copies the number to the device: a CUDA graph capture forbids that
     marked = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).index_fill_(0, ids, 1)
     position = marked.cumsum(0) - 1
     found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
     nodes = torch.arange(num_nodes, device=ids.device)
     found[torch.where(marked > 0, position, room)] = nodes  # the last place absorbs all others
-    return found[:room], position[ids]
+    count = (position[-1] + 1).clamp(min=1)
+    return found[torch.arange(room, device=ids.device) % count], position[ids]

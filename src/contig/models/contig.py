@@ -50,7 +50,7 @@ from contig.layers.ode import Coupling, Factor, Ring, Solver, latest_graph
 from contig.layers.time import Frequencies, TimeInput
 from contig.layers.unique import distinct, packed
 from contig.models.bases.events import AttentionReadout, frequencies_option, time_encoding_option
-from contig.models.bases.links import count_namers, linked_nodes, links_of, share_of_links_found
+from contig.models.bases.links import count_namers, foreseen_links, links_of, share_of_links_found
 from contig.models.bases.memory import AttentiveMemory
 from contig.models.contract import DataShape, EventBatch, Pairs
 from contig.models.state import NodeState
@@ -134,6 +134,7 @@ class ConTIG(AttentiveMemory):
         if self.scope == "near":
             self.ode.check_walks(o.hops)
         self.fixed_shapes = self.scope != "batch" and o.solver == "series"
+        self.follows_links = self.scope == "near" and o.hops == 1 and "update" not in o.without
         # An adaptive solver takes the same steps for all rows of a call.
         self.independent_rows = "update" in o.without or (
             self.scope in ("near", "pair") and o.solver == "series"
@@ -168,9 +169,7 @@ class ConTIG(AttentiveMemory):
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int
     ) -> Tensor:
         """Return the nodes ``[nodes, n]`` that will drive these (for ``contig.streaming.packing``)."""
-        if self.scope != "near" or "update" in self.opt.without:
-            return nodes.unsqueeze(1)
-        return linked_nodes(state, history, nodes, as_of, since, self.opt.namers)
+        return foreseen_links(state, history, nodes, as_of, since, self.opt.namers)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -224,11 +223,11 @@ class ConTIG(AttentiveMemory):
     ) -> tuple[Tensor, list[Ring]]:
         """Return all nodes within ``hops`` links, and the rings that lead from them to ``nodes``."""
         rings: list[Ring] = []
-        room = state.room.linked if self.opt.hops == 1 else None
+        room = state.room.linked if self.follows_links else None  # no smaller than that of the nodes alone
         for _ in range(self.opt.hops):
             links = links_of(self, state, history, nodes, as_of, self.opt.namers)
-            linked = torch.cat([nodes, links.node.flatten()])
-            members, place = packed(linked, state.num_nodes, room, fixed_shapes=self.fixed_shapes)
+            ids = torch.cat([nodes, links.node.flatten()])
+            members, place = packed(ids, state.num_nodes, room, fixed_shapes=self.fixed_shapes)
             own, linked = place.split([len(nodes), links.node.numel()])
             rings.insert(0, Ring(own, linked.view_as(links.node), links.weight))
             nodes = members

@@ -143,7 +143,7 @@ class NodeState:
 
     @contextmanager
     def room_for(self, room: Room) -> Iterator[None]:
-        """Declare that inside this block no call computes more distinct nodes."""
+        """Declare that inside this block no call computes more distinct nodes than that."""
         before, self.room = self.room, room
         try:
             yield

@@ -19,11 +19,13 @@ from torch import Tensor
 from contig.history import History
 from contig.models.contract import EventBatch
 from contig.models.state import NodeState, Room
+from contig.ranks import ranks
 from contig.streaming.capture import has_fixed_shapes
-from contig.streaming.schedule import schedule
+from contig.streaming.schedule import Step, observe_size, schedule
 
 MENTIONS_AT_ONCE = 2**22  # counted in one call; bounds its memory
 MARKS_AT_ONCE = 2**26  # bytes that mark the nodes of some batches
+NODES_AT_ONCE = 2**17  # whose links are looked up in one call
 SPARE = 1.25  # the next walk has other negatives
 GRANULARITY = 128  # room comes in multiples of this
 
@@ -57,6 +59,8 @@ class ReadsNeighbors(Protocol):
 class FollowsLinks(Protocol):
     """A model whose state links nodes with others, which it then computes too."""
 
+    follows_links: bool  # whether it does so with these options
+
     def nodes_linked(
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int
     ) -> Tensor:
@@ -72,17 +76,17 @@ def count_nodes(
 ) -> Counts | None:
     """Count the distinct nodes of each whole batch of ``events`` and their ``negative`` ``[events, n]``.
 
-    ``state`` is as it is before the walk over them. None where there is nothing to gain: on a CPU, or for a
-    model that reads only the nodes of its queries.
+    ``state`` is as it is before the walk over them. None where there is nothing to gain: on a CPU, for
+    several ranks, or for a model that reads only the nodes of its queries.
     """
-    if not events.is_cuda or len(events) < batch_size:
+    if not (events.is_cuda and ranks().alone) or len(events) < batch_size:
         return None
     if not (has_fixed_shapes(model) and isinstance(model, ReadsNeighbors)):
         return None
-    return count_on_any_device(model, state, history, events, negative, batch_size)
+    return count_each_batch(model, state, history, events, negative, batch_size)
 
 
-def count_on_any_device(
+def count_each_batch(
     model: ReadsNeighbors,
     state: NodeState,
     history: History,
@@ -90,26 +94,30 @@ def count_on_any_device(
     negative: Tensor,
     batch_size: int,
 ) -> Counts:
-    """Count the nodes as ``count_nodes`` does."""
+    """Count the nodes as ``count_nodes`` does, on any device."""
     links = _Links.of(model, state, history, events)
-    read, linked = [], []
-    at_once = batch_size * max(1, MENTIONS_AT_ONCE // (batch_size * (2 + negative.shape[1]) * 32))
-    whole = len(events) // batch_size * batch_size
-    for start in range(0, whole, at_once):
-        part = slice(start, min(start + at_once, whole))
+    steps = schedule(history.events["t"][events].cpu().numpy(), batch_size) if links else []
+    read, linked, observed = [], [], []
+    at_once = max(1, MENTIONS_AT_ONCE // (batch_size * (2 + negative.shape[1]) * 32))
+    batches = len(events) // batch_size
+    for start in range(0, batches, at_once):
+        stop = min(start + at_once, batches)
+        part = slice(start * batch_size, stop * batch_size)
         batch = EventBatch.of(history, events[part])
         nodes = torch.cat([batch.src.unsqueeze(1), batch.dst.unsqueeze(1), negative[part]], dim=1)
         found = model.nodes_read(history, nodes.flatten(), batch.t.repeat_interleave(nodes.shape[1]))
-        mentions = found.view(len(batch.src) // batch_size, -1).sort(dim=1).values
+        mentions = found.view(stop - start, -1).sort(dim=1).values
         first = torch.ones_like(mentions, dtype=torch.bool)
         first[:, 1:] = mentions[:, 1:] != mentions[:, :-1]
         distinct = first.sum(dim=1)
         read.append(distinct)
         if links is not None:
-            linked.append(links.count(mentions[first], distinct, batch.t[::batch_size]))
+            as_of = batch.t[::batch_size]
+            linked.append(links.count(mentions[first], distinct, as_of))
+            observed.append(links.count_observed(events, steps[start:stop], as_of, observe_size(batch_size)))
     if links is None:
-        return Counts(_together(read))
-    return Counts(_together(read), _together(linked), _together([links.count_observed(events, batch_size)]))
+        return Counts(_to_numpy(read))
+    return Counts(_to_numpy(read), _to_numpy(linked), _to_numpy(observed))
 
 
 @dataclass(frozen=True)
@@ -123,8 +131,8 @@ class _Links:
 
     @classmethod
     def of(cls, model: object, state: NodeState, history: History, events: Tensor) -> _Links | None:
-        """Return None unless the state observes every later event of the history."""
-        if not (isinstance(model, FollowsLinks) and _leave_nothing_out(events, history)):
+        """Return None if the model follows no links, or the state will not know every later event."""
+        if not (isinstance(model, FollowsLinks) and model.follows_links and _cover(events, history)):
             return None
         return cls(model, state, history, int(events[0]))
 
@@ -132,7 +140,7 @@ class _Links:
         """Count the distinct nodes of each batch together with those they are linked to.
 
         The first ``per_batch[0]`` nodes are those of the first batch, and so on. ``as_of`` is the time of
-        each batch. Node 0 is always among them: it fills the room that is left (``contig.layers.unique``).
+        each batch.
         """
         counts, stops = [], per_batch.cumsum(0).tolist()
         at_once = max(1, MARKS_AT_ONCE // max(1, self.history.num_nodes))
@@ -143,28 +151,26 @@ class _Links:
         return torch.cat(counts)
 
     def _count_marked(self, nodes: Tensor, per_batch: Tensor, as_of: Tensor) -> Tensor:
-        batches = torch.arange(len(per_batch), device=nodes.device)
-        row = torch.cat([batches.repeat_interleave(per_batch), batches])
-        nodes = torch.cat([nodes, torch.zeros_like(batches)])
-        marked = torch.zeros(len(batches), self.history.num_nodes, dtype=torch.bool, device=nodes.device)
+        row = torch.repeat_interleave(per_batch)
+        marked = torch.zeros(len(as_of), self.history.num_nodes, dtype=torch.bool, device=nodes.device)
         marked[row, nodes] = True
-        for part in torch.arange(len(nodes), device=nodes.device).split(max(1, MENTIONS_AT_ONCE // 32)):
-            times = as_of[row[part]]
-            linked = self.model.nodes_linked(self.state, self.history, nodes[part], times, self.since)
-            marked[row[part].unsqueeze(1), linked] = True
+        for some, where in zip(nodes.split(NODES_AT_ONCE), row.split(NODES_AT_ONCE), strict=True):
+            linked = self.model.nodes_linked(self.state, self.history, some, as_of[where], self.since)
+            marked[where.unsqueeze(1), linked] = True
         return marked.sum(dim=1)
 
-    def count_observed(self, events: Tensor, batch_size: int) -> Tensor:
-        """Count the ends of the events observed after each batch, with the nodes they are linked to."""
-        batch = EventBatch.of(self.history, events)  # all are observed, in this order
-        steps = schedule(batch.t.cpu().numpy(), batch_size)
+    def count_observed(self, events: Tensor, steps: Sequence[Step], as_of: Tensor, most: int) -> Tensor:
+        """Count the ends of the events observed after each batch, with the nodes they are linked to.
+
+        A batch that observes more than ``most`` events counts as 0: it does not run captured.
+        """
         begin, end = torch.tensor([step[2:] for step in steps], device=events.device).unbind(1)
+        batch = EventBatch.of(self.history, events[begin[0] : end[-1]])
         ends = torch.stack([batch.src, batch.dst], dim=1).flatten()
-        as_of = batch.t[begin.clamp(max=len(events) - 1)]  # not used where nothing is observed
-        return self.count(ends, 2 * (end - begin), as_of)
+        return torch.where(end - begin <= most, self.count(ends, 2 * (end - begin), as_of), 0)
 
 
-def _leave_nothing_out(events: Tensor, history: History) -> bool:
+def _cover(events: Tensor, history: History) -> bool:
     """Return whether these ascending positions are all that the history has from the first to the last."""
     if int(events[-1] - events[0]) == len(events) - 1:
         return True
@@ -172,7 +178,7 @@ def _leave_nothing_out(events: Tensor, history: History) -> bool:
     return history.segments.used == 2 * len(events) - loops  # then the history has no others
 
 
-def _together(counts: Sequence[Tensor]) -> Ints:
+def _to_numpy(counts: Sequence[Tensor]) -> Ints:
     return torch.cat(list(counts)).cpu().numpy()
 
 

@@ -47,6 +47,11 @@ def check_batch_size(batch_size: int) -> None:
         raise ConfigError(f"batch_size={batch_size}: a batch needs at least one event.")
 
 
+def observe_size(batch_size: int) -> int:
+    """Return how many events a regular batch may observe: now and then a few are left from the one before."""
+    return batch_size + batch_size // 4
+
+
 class BatchSchedule:
     """The batches of a walk, looked up by number.
 
@@ -58,7 +63,7 @@ class BatchSchedule:
     def __init__(self, capacity: int, batch_size: int, device: torch.device) -> None:
         check_batch_size(batch_size)
         self.batch_size = batch_size
-        self.observe_size = batch_size + batch_size // 4  # now and then a few are left from the batch before
+        self.observe_size = observe_size(batch_size)
         self.steps: list[Step] = []
         self.positions: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.events = torch.zeros(capacity, dtype=torch.int64, device=device)

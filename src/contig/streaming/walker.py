@@ -147,17 +147,15 @@ class Walker:
         return torch.cat(results) if results else torch.zeros(0, *shape)
 
     def _fast_step(self, number: Tensor) -> Tensor:
-        reading, observing = self._rooms or (Room(), Room())
+        return self._run(self._read_in_room, self._observe_in_room, number)
 
-        def read(number: Tensor) -> Tensor:
-            with self.state.room_for(reading):
-                return self.reading(number)
+    def _read_in_room(self, number: Tensor) -> Tensor:
+        with self.state.room_for(self._rooms.reading if self._rooms else Room()):
+            return self.reading(number)
 
-        def observe(number: Tensor) -> Tensor:
-            with self.state.room_for(observing):
-                return self.observing(number)
-
-        return self._run(read, observe, number)
+    def _observe_in_room(self, number: Tensor) -> Tensor:
+        with self.state.room_for(self._rooms.observing if self._rooms else Room()):
+            return self.observing(number)
 
     def _eager_step(self, number: int) -> Tensor:
         return self._run(self._read_together, self._observe_together, number)

@@ -10,7 +10,7 @@ from support.problems import batch_of, dense_latest, random_stream, shape_of, st
 from contig.data.events import EventStream
 from contig.history import History
 from contig.models import EventBatch
-from contig.models.bases.links import linked_nodes, links_of, share_of_links_found
+from contig.models.bases.links import foreseen_links, links_of, share_of_links_found
 from contig.models.contig import ConTIG
 
 
@@ -70,21 +70,21 @@ def test_namers_that_are_found_stand_for_those_that_are_not() -> None:
     torch.testing.assert_close(links.weight, torch.tensor([[root, 0, 2.5 * root, 2.5 * root]]))
 
 
-@pytest.mark.parametrize("since", [0, 29, 47])
+@pytest.mark.parametrize(("since", "known"), [(0, 0), (29, 29), (47, 47), (20, 41), (0, 70)])
 @pytest.mark.parametrize("namers", [1, 3, 40])
-def test_linked_nodes_are_the_ends_of_later_links(namers: int, since: int) -> None:
-    """Foreseen by a state that knows every third of the events before ``since``, and will know all others."""
+def test_foreseen_links_are_those_of_the_state_by_then(namers: int, since: int, known: int) -> None:
+    """A state that knows every third of the events before ``known``, and will know all from ``since`` on."""
     stream = random_stream(6, events=70, num_nodes=11, edge_width=0)
     model, history = near_model(stream), History.from_stream(stream)
     state = model.new_state(12)  # one node without events
-    if since:
-        model.observe(state, history, EventBatch.of(history, torch.arange(0, since, 3)))
+    if known:
+        model.observe(state, history, EventBatch.of(history, torch.arange(0, known, 3)))
     nodes = torch.tensor([7, 0, 11, 3, 3, 1, 2, 4, 5, 6, 8, 9, 10])
     new_times = [
         i + 1 for i in np.flatnonzero(np.diff(stream.t)) if i >= since
     ]  # all earlier events are known
     foreseen = [
-        linked_nodes(state, history, nodes, history.events["t"][stop].repeat(len(nodes)), since, namers)
+        foreseen_links(state, history, nodes, history.events["t"][stop].repeat(len(nodes)), since, namers)
         for stop in new_times
     ]
     for start, stop, found in zip([since, *new_times], new_times, foreseen, strict=False):

@@ -52,7 +52,7 @@ def links_of(
     return Links(torch.where(exists, other, nodes.unsqueeze(1)), torch.where(exists, weight, 0.0))
 
 
-def linked_nodes(
+def foreseen_links(
     state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int, namers: int
 ) -> Tensor:
     """Return the nodes ``[nodes, 1 + namers]`` that ``links_of`` will find at later times ``as_of``.
@@ -63,8 +63,8 @@ def linked_nodes(
 
     def latest(nodes: Tensor, as_of: Tensor) -> Tensor:
         found = history.before(nodes, as_of, 1)
-        event = torch.where(found.mask, found.event, -1).squeeze(1)
-        return torch.where(event >= since, event, state["last"][nodes])
+        later = torch.where(found.mask & (found.event >= since), found.event, -1).squeeze(1)
+        return torch.maximum(later, state["last"][nodes])
 
     near = history.before(nodes, as_of, namers)
     own = latest(nodes, as_of)
