@@ -54,8 +54,8 @@ def mentioned(ids: Tensor, num_nodes: int) -> Tensor:
 def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
     """Return the distinct ids and each id's position, without a device sync.
 
-    The ids are repeated in turn until there are ``room`` of them: a single one that fills the room would be
-    read by so many rows that collecting its gradients takes longer than everything else.
+    The ids are repeated in turn until there are ``room`` of them. Copies of a single id would all send their
+    gradients to the same rows, and summing them there would dominate the step.
     """
     # not marked[ids] = 1, which copies the number to the device: a CUDA graph capture forbids that
     marked = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).index_fill_(0, ids, 1)

@@ -168,7 +168,7 @@ class ConTIG(AttentiveMemory):
     def nodes_linked(
         self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int
     ) -> Tensor:
-        """Return the nodes ``[nodes, n]`` that will drive these (for ``contig.streaming.packing``)."""
+        """Return the nodes ``[nodes, n]`` that these will be linked to (for ``contig.streaming.packing``)."""
         return foreseen_links(state, history, nodes, as_of, since, self.opt.namers)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class ConTIG(AttentiveMemory):
     ) -> tuple[Tensor, list[Ring]]:
         """Return all nodes within ``hops`` links, and the rings that lead from them to ``nodes``."""
         rings: list[Ring] = []
-        room = state.room.linked if self.follows_links else None  # no smaller than that of the nodes alone
+        room = state.room.linked if self.follows_links else None  # which includes the nodes themselves
         for _ in range(self.opt.hops):
             links = links_of(self, state, history, nodes, as_of, self.opt.namers)
             ids = torch.cat([nodes, links.node.flatten()])

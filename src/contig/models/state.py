@@ -32,7 +32,7 @@ class Room(NamedTuple):
     """Upper bounds of the distinct nodes that one call computes, None where they are not known."""
 
     read: int | None = None
-    linked: int | None = None  # with the nodes that they are linked to
+    linked: int | None = None  # including the nodes they are linked to
 
 
 class RowSource(Protocol):
@@ -143,7 +143,7 @@ class NodeState:
 
     @contextmanager
     def room_for(self, room: Room) -> Iterator[None]:
-        """Declare that inside this block no call computes more distinct nodes than that."""
+        """Declare that inside this block no call computes more distinct nodes than ``room`` allows."""
         before, self.room = self.room, room
         try:
             yield

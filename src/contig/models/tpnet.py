@@ -48,7 +48,7 @@ class TPNetOptions:
     decay: float = option(
         3e-5,
         "decay of walks, per median interval of a node; 1e-7 per second on wikipedia, the default of its "
-        "authors' code (their paper found 1e-5 to 1e-7 best, depending on the stream)",
+        "authors' code (their paper found 1e-4 to 1e-7 best, depending on the stream)",
         low=0,
         below=inf,
     )

@@ -21,7 +21,8 @@ NOTES = (
     f'"{Verdict.ONLY_HERE}": the model is best here but not in the paper; "{Verdict.NEITHER}": it is best '
     "neither here nor in the paper.",
     f'"{Verdict.ONE_SEED}": not judged, because one seed has no standard deviation.',
-    "Ranks are among the models with a number both here and in the paper; heuristics are not counted.",
+    "Ranks are among the models with a number both here and in the paper; heuristics, and in Table 3 models "
+    "that are measured on other events, are not counted.",
 )
 
 

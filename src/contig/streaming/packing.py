@@ -1,8 +1,9 @@
 """How many distinct nodes a batch computes, counted before it runs.
 
 On a GPU shapes are fixed before anything is counted, so each mention of a node would be computed again. But
-which nodes a batch reads depends on no weight: the batches of a whole walk are counted first, in a few
-calls, and every step then gets as much room as the largest batch needs (``contig.layers.unique``).
+which nodes a batch reads, and which they are linked to, does not depend on the weights: the batches of a
+whole walk are counted first, in a few calls, and every step then gets as much room as the largest batch needs
+(``contig.layers.unique``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from contig.streaming.capture import has_fixed_shapes
 from contig.streaming.schedule import Step, observe_size, schedule
 
 MENTIONS_AT_ONCE = 2**22  # counted in one call; bounds its memory
-MARKS_AT_ONCE = 2**26  # bytes that mark the nodes of some batches
+MARKS_AT_ONCE = 2**26  # bytes of the table that marks the nodes of some batches
 NODES_AT_ONCE = 2**17  # whose links are looked up in one call
 SPARE = 1.25  # the next walk has other negatives
 GRANULARITY = 128  # room comes in multiples of this
@@ -36,12 +37,12 @@ class Counts(NamedTuple):
     """The distinct nodes of each whole batch of a walk, ``[batches]``; None for what was not counted."""
 
     read: Ints
-    linked: Ints | None = None  # with the nodes that they are linked to
+    linked: Ints | None = None  # including the nodes they are linked to
     observed: Ints | None = None  # the same for the events that are observed after the batch
 
 
 class Rooms(NamedTuple):
-    """The room of a captured step."""
+    """How many nodes a captured step has room for, in reading and in observing."""
 
     reading: Room
     observing: Room
@@ -162,7 +163,7 @@ class _Links:
     def count_observed(self, events: Tensor, steps: Sequence[Step], as_of: Tensor, most: int) -> Tensor:
         """Count the ends of the events observed after each batch, with the nodes they are linked to.
 
-        A batch that observes more than ``most`` events counts as 0: it does not run captured.
+        A batch that observes more than ``most`` events counts as 0: it is not run as a captured step.
         """
         begin, end = torch.tensor([step[2:] for step in steps], device=events.device).unbind(1)
         batch = EventBatch.of(self.history, events[begin[0] : end[-1]])

@@ -108,7 +108,9 @@ def test_activity_is_a_row_of_its_own_that_no_claim_is_judged_by(name: str, with
     item, table = with_activity.study.item(name), table_of(with_activity, name)
     lines = [line for grid in table.measured for line in grid.lines if line.label == "contig, activity"]
     assert lines
-    assert all(line.apart and value.paper.mean != value.paper.mean for line in lines for value in line.values)
+    assert all(
+        line.excluded and value.paper.mean != value.paper.mean for line in lines for value in line.values
+    )
     best = tuple(Value(Spread(200.0, 0.0), seeds=3) for _ in lines[0].values)  # better than anything else
     grids = tuple(
         replace(g, lines=tuple(x._replace(values=best) if x in lines else x for x in g.lines))

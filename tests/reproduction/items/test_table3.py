@@ -67,7 +67,7 @@ def test_the_note_counts_positive_labels(plan: Plan) -> None:
 
 
 def test_models_without_new_nodes_are_measured_on_other_events(tmp_path: Path) -> None:
-    """Their numbers are compared with no others, and left out where hardly an event has label 1."""
+    """They are excluded from comparisons, and omitted where too few events have label 1."""
     plan = fill(planned(tmp_path, "table3", models=("contig", "gae", "tgn")))
     table = table_of(plan, "table3")
     [only] = table.grids

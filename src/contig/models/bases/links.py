@@ -58,7 +58,7 @@ def foreseen_links(
     """Return the nodes ``[nodes, 1 + namers]`` that ``links_of`` will find at later times ``as_of``.
 
     By then the state has observed, in addition to what it knows now, the events from position ``since`` on
-    that come before ``as_of`` (``[nodes]``). A node itself stands where there is no link.
+    that come before ``as_of`` (``[nodes]``). Empty places hold the node itself.
     """
 
     def latest(nodes: Tensor, as_of: Tensor) -> Tensor:

@@ -43,7 +43,7 @@ def finished_seeds(groups: Iterable[Group]) -> dict[str, dict[str, int]]:
         evaluated = {one.job.folder for one in group.evaluations if one.done}
         found = [job for job in group.jobs if job.done and (not group.evaluations or job.folder in evaluated)]
         learned = [job for job in found if model_class(job.recipe.model).learns]
-        # in the order of the models; Fig. 6 has a seed on several datasets
+        # a dict keeps the order of the models; Fig. 6 trains one seed on several datasets
         trained = dict.fromkeys((_variant_name(job.recipe), job.seed) for job in learned)
         names = Counter(name for name, _ in trained)
         known = counts.setdefault(group.dataset, {})

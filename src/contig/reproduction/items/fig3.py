@@ -44,7 +44,7 @@ class Fig3(EvaluatedItem):
         for group in groups:
             found = finished(group.evaluations, RecommendResult)
             lines = tuple(
-                Line(one.label, _values(one), heuristic=one.heuristic, apart=bool(one.variant))
+                Line(one.label, _values(one), heuristic=one.heuristic, excluded=bool(one.variant))
                 for one in found
             )
             yield Grid(group.dataset, "model", tuple(metrics()), lines, rank=True)

@@ -87,7 +87,7 @@ def _lines(found: Sequence[ModelResults[IntervalResult]], section: str) -> Itera
     for one in found:
         if section == "transductive" or model_class(one.model).inductive:
             values = tuple(one.value(_ap(section, name)) for name in SETS)
-            yield Line(one.label, values, section, heuristic=one.heuristic, apart=bool(one.variant))
+            yield Line(one.label, values, section, heuristic=one.heuristic, excluded=bool(one.variant))
 
 
 def _lead(found: Sequence[ModelResults[IntervalResult]], section: str) -> Iterator[Line]:

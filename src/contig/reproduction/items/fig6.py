@@ -171,7 +171,7 @@ def _curves(series: str, lines: Sequence[Line]) -> tuple[Curve, list[Curve]]:
 
 
 def _linear(exponent: Spread) -> Verdict:
-    """Judge that an exponent is close to 1, where its error leaves no doubt."""
+    """Judge whether an exponent is close to 1, given its standard error."""
     distance = abs(exponent.mean - 1)
     if distance + exponent.std <= LINEAR:
         return Verdict.HOLDS

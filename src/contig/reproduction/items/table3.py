@@ -21,7 +21,7 @@ from contig.tasks.classify import ClassifyProtocol, ClassifyResult, LabelMetrics
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEW = 10  # positive events are too few for an AUC
+FEW = 10  # fewer positive events are too few for an AUC
 
 Results = Mapping[str, Sequence[ModelResults[ClassifyResult]]]  # by dataset
 
@@ -60,10 +60,10 @@ class Table3(EvaluatedItem):
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         found = _results(groups)
-        apart = {one.label: _is_apart(one) for some in found.values() for one in some}
+        excluded = {one.label: _is_excluded(one) for some in found.values() for one in some}
         lines = [
-            Line(label, tuple(_value(some, label, name) for name, some in found.items()), apart=other)
-            for label, other in apart.items()
+            Line(label, tuple(_value(some, label, name) for name, some in found.items()), excluded=out)
+            for label, out in excluded.items()
         ]
         yield Grid("labeled datasets", "model", tuple(found), tuple(lines), rank=True)
 
@@ -106,16 +106,16 @@ def _value(some: Sequence[ModelResults[ClassifyResult]], label: str, dataset: st
 
 
 def _measured(one: ModelResults[ClassifyResult]) -> LabelMetrics:
-    """Return the events that a model is measured on, the same for every seed."""
+    """Return the metrics of the first run; its numbers of events are those of every seed."""
     return one.results[0].transductive
 
 
-def _is_apart(one: ModelResults[ClassifyResult]) -> bool:
+def _is_excluded(one: ModelResults[ClassifyResult]) -> bool:
     return bool(one.variant) or not model_class(one.model).inductive
 
 
 def _label_counts(found: Results) -> list[str]:
-    """Count the test events with label 1, and those that models without new nodes are measured on."""
+    """Count the test events with label 1, and those among them that models without new nodes can use."""
     notes = []
     for inductive, which in ((True, "events"), (False, ClassifyProtocol.KNOWN)):
         measured = {

@@ -39,7 +39,7 @@ class Line(NamedTuple):
     values: tuple[Value, ...]
     section: str = ""
     heuristic: bool = False  # listed below the models of its section, but competes with them
-    apart: bool = False  # has what its paper has not, or other events than the rest: no claim is judged by it
+    excluded: bool = False  # differs from its paper or is measured on other events: no claim uses it
 
     @property
     def heading(self) -> str:
@@ -65,8 +65,8 @@ class Grid:
         return tuple(line for line in self.lines if line.section == name)
 
     def models(self, section: str = "") -> dict[str, tuple[Value, ...]]:
-        """Return the numbers of a section by label, without heuristics and those that are apart."""
-        lines = [line for line in self.section(section) if not (line.heuristic or line.apart)]
+        """Return the numbers of a section by label, without heuristics and excluded lines."""
+        lines = [line for line in self.section(section) if not (line.heuristic or line.excluded)]
         return {line.label: line.values for line in lines}
 
     def layout(self) -> Layout:
