@@ -41,12 +41,25 @@ def test_a_variant_that_cannot_run_leaves_the_others(
     assert measured.ratio is not None
 
 
+def test_the_default_recipe_is_found_in_any_folder(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = list(measure_departures(bench))
+    assert len(rows) == len(read_recipes("departures")) - 1
+    assert all(row.ratio is not None for row in rows)
+
+
 def test_without_a_recipe_it_says_what_is_missing(bench: Bench, tmp_path: Path) -> None:
     (row,) = measure_departures(with_recipe(bench, tmp_path / "none.json"))
     assert row.ratio is None
     assert "none.json" in row.note
 
 
-def test_the_default_recipe_is_in_the_repository(bench: Bench) -> None:
-    variants = read_recipes(bench.settings.recipe)[1:]
-    assert {v.settings.get("solver") for v in variants} >= set(ode.SOLVERS) - {"series", "euler"}
+def test_the_default_recipe_and_that_of_the_solvers_come_with_the_package(bench: Bench) -> None:
+    [default, *variants] = read_recipes(bench.settings.recipe)
+    assert (default.data, default.model) == ("collegemsg", "contig")
+    departures = {"state_norm", "query_time", "time_encoding", "scaled_time", "scope"}
+    assert {name for v in variants for name in v.settings} - set(default.settings) == departures
+    _, *solvers = read_recipes(f"{bench.settings.recipe}-solvers")
+    assert {v.settings["solver"] for v in solvers} == set(ode.SOLVERS) - {"series", "euler"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from contig.benchmarks.bench import Bench, run_config
 from contig.benchmarks.measurement import Measurement
@@ -18,12 +17,11 @@ WARM_UP, BLOCK = 20, 5  # steps; some variants are so slow that more would take 
 
 def measure_departures(bench: Bench) -> Iterator[Measurement]:
     """Compare a step of the recipe's own settings with one of each of its variants or other models."""
-    path = Path(bench.settings.recipe)
-    if not path.is_file():
-        reason = f"needs the recipe {path}; run it in a checkout of contig, or choose another with --recipe"
-        yield Measurement.missing("departures", reason)
+    try:
+        default, *variants = read_recipes(bench.settings.recipe)
+    except ConfigError as error:
+        yield Measurement.missing("departures", str(error))
         return
-    default, *variants = read_recipes(path)
     training = _training(bench, default)
     for variant in variants:
         yield _compare(bench, training, default, variant)

@@ -66,8 +66,7 @@ class Snapshotter:
 
     def events_arrived(self) -> None:
         """Take a snapshot if enough events have arrived since the last one."""
-        enough = self._live_events - self.saved_events >= self.settings.snapshot_every_events
-        if enough and time.monotonic() >= self._retry_at:
+        if self._live_events - self.saved_events >= self.settings.snapshot_every_events:
             self._wake.set()
 
     @property
@@ -81,21 +80,26 @@ class Snapshotter:
             self._wake.clear()
             if self._stopping:
                 return
-            self.take()
+            with self._taking:
+                if time.monotonic() >= self._retry_at:
+                    self._take()
 
     def take(self) -> None:
         """Save a snapshot unless nothing has changed; a failure is logged and reported in the status."""
         with self._taking:
-            if self.batches == self.saved_batches:
-                return
-            try:
-                self._save()
-                self.error, self._pause, self._retry_at = None, FIRST_PAUSE, 0.0
-            except Exception as error:  # the next snapshot may succeed, and closing must go on
-                self.error = str(error)
-                self._retry_at = time.monotonic() + self._pause
-                self._pause = min(2 * self._pause, LONGEST_PAUSE)
-                log.warning(f"A snapshot could not be saved: {error}")
+            self._take()
+
+    def _take(self) -> None:
+        if self.batches == self.saved_batches:
+            return
+        try:
+            self._save()
+            self.error, self._pause, self._retry_at = None, FIRST_PAUSE, 0.0
+        except Exception as error:  # the next snapshot may succeed, and closing must go on
+            self.error = str(error)
+            self._retry_at = time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+            log.warning(f"A snapshot could not be saved: {error}")
 
     def _save(self) -> None:
         with self.graph.lock.reading():
