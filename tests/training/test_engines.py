@@ -154,10 +154,12 @@ def test_gradients_differ_only_where_a_relu_is_at_its_kink(
     [
         ("contig", {}, 900, True),
         ("contig", {"namers": 3}, 900, True),
+        ("contig", {"met_pairs": 0.5}, 900, True),
         ("contig", {"without": "transform"}, 150, True),
         ("contig", {"hops": 2}, 900, False),
         ("contig", {"scope": "pair"}, 900, False),
         ("tgn", {}, 900, False),
+        ("tgn", {"met_pairs": 0.5}, 900, False),
     ],
 )
 def test_steps_with_packed_nodes_are_those_of_their_distinct_nodes(

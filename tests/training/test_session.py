@@ -64,13 +64,14 @@ def test_a_snapshot_holds_everything_that_changes(stream: EventStream) -> None:
     assert snapshot["progress"]["step"] == 4
 
 
-def test_a_restored_session_takes_the_same_steps(stream: EventStream) -> None:
-    one = new_session(stream)
+@pytest.mark.parametrize("settings", [{}, {"historical": 1, "met_pairs": 0.3}])
+def test_a_restored_session_takes_the_same_steps(settings: dict[str, Any], stream: EventStream) -> None:
+    one = new_session(stream, **settings)
     losses(one, 3)
     snapshot = saved_and_loaded(one.snapshot())
     expected = losses(one, 4)
     end = saved_and_loaded(one.snapshot())
-    two = new_session(stream)
+    two = new_session(stream, **settings)
     losses(two, 1)
     torch.manual_seed(99)
     two.restore(snapshot)
@@ -157,6 +158,46 @@ def test_a_penalty_is_part_of_the_loss(stream: EventStream) -> None:
     twin.optimizer.step()
     for a, b in zip(one.model.parameters(), twin.model.parameters(), strict=True):
         torch.testing.assert_close(a, b)
+
+
+def test_pairs_that_met_before_are_part_of_the_loss(stream: EventStream) -> None:
+    """The loss with them, minus the loss without, is a cross-entropy computed one pair at a time."""
+    plain, one = (new_session(stream, "tgn", met_pairs=weight, dropout=0.0) for weight in (0.0, 0.7))
+    for each in (plain, one):
+        each.begin_epoch()
+        each.draw_negatives()
+    events = torch.from_numpy(one.data.split.train)
+    met = one._met
+    assert met is not None
+    history = one.data.training
+    seen: set[tuple[int, int]] = set()
+    columns = [history.events[name][events].tolist() for name in ("src", "dst", "t")]
+    rows = list(zip(*columns, strict=True))
+    later = list(rows)
+    for event, (_, _, t) in zip(events.tolist(), rows, strict=True):
+        while later[0][2] < t:
+            seen.add(later.pop(0)[:2])
+        pair = int(met.drawn.src[event]), int(met.drawn.dst[event])
+        assert bool(met.drawn.usable[event]) == (bool(seen) and (*pair, t) not in rows)
+        assert pair in seen or not seen
+    one.model.load_state_dict(plain.model.state_dict())
+    plain._negative.copy_(one._negative)
+    for number, (start, stop) in enumerate([(0, 30), (30, 60), (60, 90)]):
+        batch = EventBatch.of(history, events[start:stop])
+        terms = []
+        for row, event in enumerate(batch.event.tolist()):
+            src, dst, usable = (column[event] for column in met.drawn)
+            asked = (src, batch.t[row : row + 1]), (batch.src[row : row + 1], batch.t[row : row + 1])
+            wrong = one.model.link(one.state, history, asked[0][0], dst[None], asked[0][1], batch.as_of)
+            right = one.model.link(
+                one.state, history, asked[1][0], batch.dst[row : row + 1, None], asked[1][1], batch.as_of
+            )
+            terms.append(-right.sigmoid().log() - float(usable) * (1 - wrong.sigmoid()).log())
+        extra = torch.stack(terms).mean() / 2
+        difference = one.loss(batch) - plain.loss(batch)
+        torch.testing.assert_close(difference, 0.7 * extra, rtol=1e-4, atol=1e-5)
+        for each in (plain, one):
+            each.model.observe(each.state, history, EventBatch.of(history, events[:stop][30 * number :]))
 
 
 @pytest.mark.parametrize("model", ["contig", "tgn", "jodie", "dyrep", "tgat", "graphsage"])

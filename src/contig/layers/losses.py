@@ -25,3 +25,11 @@ def link_loss(logits: Tensor, kind: LinkLoss) -> Tensor:
         return logistic
     first = torch.zeros(len(logits), dtype=torch.int64, device=logits.device)
     return cross_entropy(logits, first) + 2 * LOGISTIC_SHARE * logistic
+
+
+def met_pair_loss(true: Tensor, met: Tensor, usable: Tensor) -> Tensor:
+    """Return the cross-entropy of telling true pairs from pairs that met before, all fields ``[events]``.
+
+    Each kind has half of the weight; what is not usable counts as 0.
+    """
+    return (softplus(-true).mean() + (softplus(met) * usable).mean()) / 2

@@ -39,6 +39,13 @@ class TrainOptions:
     historical: int = option(
         0, "further negatives for each event: destinations that its source met in training", low=0
     )
+    met_pairs: float = option(
+        0.0,
+        "weight of a loss that tells true pairs from any that met before: with 0.1 scores say better which "
+        "known pairs are active now, and a little worse which of all pairs are true",
+        low=0,
+        below=inf,
+    )
     loss: Literal["logistic", "softmax"] = option(
         "logistic", "compare each candidate with a threshold (logistic), or a true one with its negatives"
     )

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from contig.data.met_pairs import DrawnPairs, MetPairs
 from contig.data.negatives import Negatives
 from contig.errors import ConfigError
-from contig.layers.losses import link_loss
+from contig.layers.losses import link_loss, met_pair_loss
 from contig.models import EventBatch, Model, NodeState
 from contig.ranks import Ranks, ranks
 from contig.runs.config import RunConfig, build_model
@@ -59,6 +62,7 @@ class Session:
         self._negative = torch.zeros(
             (data.training.num_events, _candidates(config.train)), dtype=torch.int64, device=data.device
         )
+        self._met = _Met.of(data, train) if config.train.met_pairs else None
         self._drawn = False  # whether those are the negatives of the current epoch
         compiled = should_compile(self.model, config.train, data.device, -(-len(train) // size))
         self.optimizer = _adam(self.model, config.train, compiled) if self.model.learns else None
@@ -111,8 +115,12 @@ class Session:
         src, count, met = history.events["src"], _candidates(self.config.train), self.config.train.historical
         for part in events.split(DRAWN_AT_ONCE):
             self._negative[part] = self.negatives.draw(part, src[part], count, historical=met)
-        size, negative = self.config.train.batch_size, self._negative[events]
-        self.walker.expect(count_nodes(self.model, self.state, history, events, negative, size))
+            if self._met is not None:
+                self._met.draw(part, history.events["t"][part], self.negatives.generator)
+        size, nodes = self.config.train.batch_size, self._negative[events]
+        if self._met is not None:
+            nodes = torch.cat([nodes, self._met.drawn.src[events], self._met.drawn.dst[events]], dim=1)
+        self.walker.expect(count_nodes(self.model, self.state, history, events, nodes, size))
         self._drawn = True
 
     def train_step(self) -> Tensor:
@@ -128,7 +136,7 @@ class Session:
         return loss
 
     def loss(self, batch: EventBatch) -> Tensor:
-        """Compute the cross-entropy of a batch's links and their negatives, plus the model's penalty.
+        """Compute the cross-entropy of a batch's links and their negatives, plus what options and model add.
 
         Several ranks divide the batch; the sum of what they return is its loss.
         """
@@ -136,8 +144,18 @@ class Session:
         negative = self._negative[batch.event]
         logits = score_batch(self.model, self.state, self.data.training, batch, NegativePairs(negative))
         loss = link_loss(logits, self.config.train.loss)
+        if self._met is not None:
+            met, usable = self._score_met(batch, self._met.drawn)
+            loss = loss + self.config.train.met_pairs * met_pair_loss(logits[:, 0], met, usable)
         penalty = self.model.penalty(self.state, self.data.training, batch, negative)
         return share * (loss if penalty is None else loss + penalty)
+
+    def _score_met(self, batch: EventBatch, drawn: DrawnPairs) -> tuple[Tensor, Tensor]:
+        """Return the logits of the pairs that met before, and which of them are usable, ``[events]``."""
+        src, dst, usable = (column[batch.event] for column in drawn)
+        history = self.data.training
+        met = self.model.link(self.state, history, src.squeeze(1), dst, batch.t, batch.as_of)
+        return met.squeeze(1), usable.squeeze(1)
 
     def _learn(self, loss: Tensor) -> Tensor:
         assert self.optimizer is not None
@@ -211,6 +229,28 @@ class Session:
         self.negatives.generator.set_state(generators["negatives"].cpu())
         if self.progress.step:  # repeat the draw of the current epoch, which advances the generator
             self.draw_negatives()
+
+
+class _Met(NamedTuple):
+    """The pairs that met before, and those drawn for every event of the stream in the current epoch."""
+
+    pairs: MetPairs
+    drawn: DrawnPairs  # in memory that a captured step may keep reading
+
+    @classmethod
+    def of(cls, data: PreparedStream, train: NDArray[np.int64]) -> _Met:
+        """Let the training events be the meetings."""
+        nodes = torch.zeros((data.training.num_events, 1), dtype=torch.int64, device=data.device)
+        usable = torch.zeros_like(nodes, dtype=torch.bool)
+        return cls(
+            MetPairs(data.stream, train, data.device), DrawnPairs(nodes, torch.zeros_like(nodes), usable)
+        )
+
+    def draw(self, events: Tensor, t: Tensor, generator: torch.Generator) -> None:
+        """Draw those of some events."""
+        uniform = torch.rand(len(t), dtype=torch.float64, device=t.device, generator=generator)
+        for kept, found in zip(self.drawn, self.pairs.draw(t, uniform), strict=True):
+            kept[events] = found
 
 
 def _own_part(batch: EventBatch, here: Ranks) -> tuple[EventBatch, float]:
