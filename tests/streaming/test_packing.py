@@ -161,7 +161,6 @@ def test_links_are_those_of_a_state_that_has_missed_events() -> None:
         ("contig", {"scope": "all"}),
         ("contig", {"scope": "near", "hops": 2}),
         ("contig", {"scope": "near", "without": "update"}),
-        ("contig-pair", {"embedding": "none"}),
         ("tgn", {}),
     ],
 )

@@ -32,6 +32,7 @@ from contig.kernels.dispatch import disabled
 from contig.models import model_class
 from contig.models.state import Room
 from contig.runs.config import RunConfig
+from contig.runs.options import TrainOptions
 from contig.streaming.packing import Rooms
 from contig.training.preparation import prepare
 from contig.training.session import Session
@@ -64,7 +65,7 @@ def sessions(
 ) -> tuple[Session, Session]:
     """Two sessions: one with the engine ``compiled``, ``captured``, ``pinned`` or ``loops``, one without."""
     pair = []
-    known = {field.name for field in fields(model_class(model).options)} | {"batch_size"}
+    known = {field.name for field in (*fields(model_class(model).options), *fields(TrainOptions))}
     chosen = {name: value for name, value in {**settings, "dropout": 0.0}.items() if name in known}
     compile, graph_in = "on" if engine == "compiled" else "off", "host" if engine == "pinned" else "device"
     for engine_settings in ({"compile": compile, "graph_in": graph_in}, {"compile": "off"}):
@@ -155,6 +156,8 @@ def test_gradients_differ_only_where_a_relu_is_at_its_kink(
         ("contig", {}, 900, True),
         ("contig", {"namers": 3}, 900, True),
         ("contig", {"met_pairs": 0.5}, 900, True),
+        ("contig", {"negatives": 3, "historical": 1}, 900, True),
+        ("contig-pair", {"tokens": 3, "width": 8, "evidence_dropout": 0.0}, 900, True),
         ("contig", {"without": "transform"}, 150, True),
         ("contig", {"hops": 2}, 900, False),
         ("contig", {"scope": "pair"}, 900, False),
@@ -185,7 +188,7 @@ def test_steps_with_packed_nodes_are_those_of_their_distinct_nodes(
 
 
 def test_a_resumed_epoch_packs_its_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The links of its batches are foreseen by a state that knows half of its events."""
+    """They are counted as in a whole epoch, although the state knows half of the events."""
     used = pack_as_on_a_gpu(monkeypatch)
     stream = random_stream(7, events=900, num_nodes=900, edge_width=2)
     whole, other = sessions(stream, "contig", "cpu", "loops", batch_size=20, **SMALL)
@@ -194,6 +197,11 @@ def test_a_resumed_epoch_packs_its_nodes(monkeypatch: pytest.MonkeyPatch) -> Non
     for _ in range(half):
         whole.train_step()
     other.restore(copy.deepcopy(whole.snapshot()))
+    counts = whole.walker._counts, other.walker._counts
+    assert counts[0] is not None
+    assert counts[1] is not None
+    for expected, found in zip(*counts, strict=True):
+        np.testing.assert_array_equal(found, expected)
     steps = StepsByTensor(other.walker)
     losses = [[float(s.train_step()) for _ in range(half, len(s.steps))] for s in (whole, other)]
     assert losses[1] == pytest.approx(losses[0], abs=1e-4)

@@ -166,7 +166,7 @@ class ConTIG(AttentiveMemory):
         return super().nodes_read(history, nodes, times)
 
     def nodes_linked(
-        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int
+        self, state: NodeState | None, history: History, nodes: Tensor, as_of: Tensor, since: int
     ) -> Tensor:
         """Return the nodes ``[nodes, n]`` that these will be linked to (for ``contig.streaming.packing``)."""
         return foreseen_links(state, history, nodes, as_of, since, self.opt.namers)

@@ -82,7 +82,6 @@ class ConTIGPair(ConTIG):
         )
         self.verdict = nn.Sequential(nn.GELU(), nn.Linear(o.width, 1))
         self.reads_state = o.embedding == "joined"
-        self.follows_links = self.follows_links and o.embedding != "none"
         if o.embedding == "joined":
             self.from_src = nn.Linear(o.dim, o.width, bias=False)
             self.from_dst = nn.Linear(o.dim, o.width, bias=False)

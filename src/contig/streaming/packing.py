@@ -63,22 +63,28 @@ class FollowsLinks(Protocol):
     follows_links: bool  # whether it does so with these options
 
     def nodes_linked(
-        self, state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int
+        self, state: NodeState | None, history: History, nodes: Tensor, as_of: Tensor, since: int
     ) -> Tensor:
         """Return the nodes ``[nodes, n]`` that these will be linked to at later times ``as_of``.
 
-        By then the state has observed, in addition to what it knows now, the events from position ``since``
-        on that come before ``as_of`` (``[nodes]``). A node itself fills empty places.
+        By then the state has observed, in addition to what it knows now (nothing, if it is None), the events
+        from position ``since`` on that come before ``as_of`` (``[nodes]``). A node itself fills empty places.
         """
 
 
 def count_nodes(
-    model: object, state: NodeState, history: History, events: Tensor, negative: Tensor, batch_size: int
+    model: object,
+    state: NodeState | None,
+    history: History,
+    events: Tensor,
+    negative: Tensor,
+    batch_size: int,
 ) -> Counts | None:
     """Count the distinct nodes of each whole batch of ``events`` and their ``negative`` ``[events, n]``.
 
-    ``state`` is as it is before the walk over them. None where there is nothing to gain: on a CPU, for
-    several ranks, or for a model that reads only the nodes of its queries.
+    ``state`` is as it is before the walk over them, None if it knows nothing then. The result is None where
+    there is nothing to gain: on a CPU, for several ranks, or for a model that reads only the nodes of its
+    queries.
     """
     if not (events.is_cuda and ranks().alone) or len(events) < batch_size:
         return None
@@ -89,7 +95,7 @@ def count_nodes(
 
 def count_each_batch(
     model: ReadsNeighbors,
-    state: NodeState,
+    state: NodeState | None,
     history: History,
     events: Tensor,
     negative: Tensor,
@@ -126,12 +132,12 @@ class _Links:
     """Counts nodes together with those they are linked to, for a walk from position ``since`` on."""
 
     model: FollowsLinks
-    state: NodeState
+    state: NodeState | None
     history: History
     since: int
 
     @classmethod
-    def of(cls, model: object, state: NodeState, history: History, events: Tensor) -> _Links | None:
+    def of(cls, model: object, state: NodeState | None, history: History, events: Tensor) -> _Links | None:
         """Return None if the model follows no links, or the state will not know every later event."""
         if not (isinstance(model, FollowsLinks) and model.follows_links and _cover(events, history)):
             return None
@@ -172,7 +178,7 @@ class _Links:
 
 
 def _cover(events: Tensor, history: History) -> bool:
-    """Return whether these ascending positions are all that the history has from the first to the last."""
+    """Return whether these ascending positions, all in the history, are all it has from first to last."""
     if int(events[-1] - events[0]) == len(events) - 1:
         return True
     loops = int((history.events["src"][events] == history.events["dst"][events]).sum())

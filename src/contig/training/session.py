@@ -120,7 +120,8 @@ class Session:
         size, nodes = self.config.train.batch_size, self._negative[events]
         if self._met is not None:
             nodes = torch.cat([nodes, self._met.drawn.src[events], self._met.drawn.dst[events]], dim=1)
-        self.walker.expect(count_nodes(self.model, self.state, history, events, nodes, size))
+        # An epoch starts with a state that knows nothing; a resumed one must count the same nodes.
+        self.walker.expect(count_nodes(self.model, None, history, events, nodes, size))
         self._drawn = True
 
     def train_step(self) -> Tensor:

@@ -53,18 +53,18 @@ def links_of(
 
 
 def foreseen_links(
-    state: NodeState, history: History, nodes: Tensor, as_of: Tensor, since: int, namers: int
+    state: NodeState | None, history: History, nodes: Tensor, as_of: Tensor, since: int, namers: int
 ) -> Tensor:
     """Return the nodes ``[nodes, 1 + namers]`` that ``links_of`` will find at later times ``as_of``.
 
-    By then the state has observed, in addition to what it knows now, the events from position ``since`` on
-    that come before ``as_of`` (``[nodes]``). Empty places hold the node itself.
+    By then the state has observed, in addition to what it knows now (nothing, if it is None), the events from
+    position ``since`` on that come before ``as_of`` (``[nodes]``). Empty places hold the node itself.
     """
 
     def latest(nodes: Tensor, as_of: Tensor) -> Tensor:
         found = history.before(nodes, as_of, 1)
         later = torch.where(found.mask & (found.event >= since), found.event, -1).squeeze(1)
-        return torch.maximum(later, state["last"][nodes])
+        return later if state is None else torch.maximum(later, state["last"][nodes])
 
     near = history.before(nodes, as_of, namers)
     own = latest(nodes, as_of)
