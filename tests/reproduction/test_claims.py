@@ -8,15 +8,18 @@ import pytest
 
 from contig.experiments.rows import Spread
 from contig.reproduction.claims import Claim, best_claim, claims_sheet
-from contig.reproduction.tables.numbers import Value
+from contig.reproduction.tables.numbers import Grid, Line, Value
 from contig.reproduction.verdicts import Verdict
 
 Result = tuple[tuple[float, float], float]  # ours with its deviation, and the paper's
 
 
 def best(models: dict[str, Result]) -> list[Claim]:
-    values = {name: Value(Spread(*ours), Spread(theirs, 0.1), 3) for name, (ours, theirs) in models.items()}
-    return list(best_claim("best", "mooc", values))
+    lines = tuple(
+        Line(name, (Value(), Value(Spread(*ours), Spread(theirs, 0.1), 3)))
+        for name, (ours, theirs) in models.items()
+    )
+    return list(best_claim("best", "mooc", Grid("mooc", "model", ("AUC", "AP"), lines), 1))
 
 
 @pytest.mark.parametrize(
@@ -78,3 +81,9 @@ def test_claims_with_the_same_text_are_listed_together() -> None:
     }
     assert sheet.notes[0] == "A note."
     assert claims_sheet([]).layouts == ()
+
+
+def test_the_notes_say_what_is_compared() -> None:
+    notes = claims_sheet([]).notes
+    assert "further apart than the sum of their standard deviations" in " ".join(notes)
+    assert any(note.startswith("Models that cannot score new nodes (gae, vgae, ctdne) ") for note in notes)

@@ -50,5 +50,17 @@ def test_outdated_figures_are_removed(tmp_path: Path) -> None:
 def test_every_item_is_judged(plan: Plan) -> None:
     claims = judge(plan, plan.tables())
     assert claims.notes[0].startswith("contig differs from the paper's model")
+    assert not any(note.startswith("Table 4: ") for note in claims.notes)
     [layout] = claims.layouts
     assert {row.section.partition(":")[0] for row in layout.rows} == {"Table 2", "Fig. 6"}
+
+
+def test_the_claims_come_with_the_key_of_their_words(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "table4 fig4 fig5"))
+    notes = judge(plan, plan.tables()).notes
+    for start in (
+        "Table 4: Without transform: ",
+        "Fig. 4: The paper's abstract ",
+        "Fig. 5: T is the end",
+    ):
+        assert len([note for note in notes if note.startswith(start)]) == 1

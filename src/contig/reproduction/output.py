@@ -35,8 +35,14 @@ def write_results(plan: Plan, failures: Sequence[str] = ()) -> list[Sheet]:
 
 def judge(plan: Plan, tables: Sequence[Table]) -> Sheet:
     """Judge every claim that the tables have the numbers for."""
-    claims: list[Claim] = [c for table in tables for c in plan.study.item(table.name).claims(table)]
-    notes = (*model_differences(plan), LEDGER_NOTE)
+    claims: list[Claim] = []
+    legend: list[str] = []
+    for table in tables:
+        item = plan.study.item(table.name)
+        if found := list(item.claims(table)):
+            claims += found
+            legend += [f"{item.title.partition(':')[0]}: {line}" for line in item.legend()]
+    notes = (*model_differences(plan), LEDGER_NOTE, *legend)
     return claims_sheet(claims, notes, plan.study.scale.warning)
 
 

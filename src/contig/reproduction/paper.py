@@ -34,6 +34,7 @@ class PublishedItem:
     source: str
     datasets: tuple[str, ...]
     claim: str = ""
+    abstract: str = ""  # what the abstract says about it, quoted
     cutoffs: tuple[int, ...] = ()  # K of recall@K, in Figure 3
     ablations: tuple[str, ...] = ()  # in Table 4
 
@@ -71,6 +72,7 @@ def _item(section: dict[str, Any], sizes: dict[str, DatasetSize]) -> PublishedIt
         source=section["source"],
         datasets=tuple(section.get("datasets", sizes)),
         claim=section.get("claim", ""),
+        abstract=section.get("abstract", ""),
         cutoffs=tuple(section.get("at", ())),
         ablations=tuple(section.get("without", ())),
     )

@@ -17,7 +17,7 @@ Direction = Literal["up", "down", "even", ""]
 def compare(value: Spread, reference: Spread) -> Direction:
     """Say whether ``value`` is above or below ``reference``.
 
-    They are even where the two standard deviations together cover the difference of the means; an unknown
+    They are even unless the means are further apart than the sum of the two standard deviations; an unknown
     deviation counts as 0. The answer is empty where either mean is unknown.
     """
     difference = value.mean - reference.mean

@@ -52,8 +52,13 @@ def highest(value: Spread, others: Mapping[str, Spread]) -> Verdict:
     return Verdict.OPEN if verdict is Verdict.PARTLY else verdict
 
 
+def place(value: Spread, others: Mapping[str, Spread]) -> int:
+    """Return the rank of ``value``, 1 for the best."""
+    return 1 + sum(other.mean > value.mean for other in others.values())
+
+
 def rank(value: Spread, others: Mapping[str, Spread]) -> str:
     """Describe the rank of ``value`` and its distance to the best of the others."""
     best = max(others, key=lambda name: others[name].mean)
-    place = 1 + sum(other.mean > value.mean for other in others.values())
-    return f"rank {place} of {len(others) + 1}, {value.mean - others[best].mean:+.2f} vs. {best}"
+    of_all = f"rank {place(value, others)} of {len(others) + 1}"
+    return f"{of_all}, {value.mean - others[best].mean:+.2f} vs. {best}"

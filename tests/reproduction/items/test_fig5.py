@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from support.figures import points
-from support.studies import expect, fill, grid, group, metric, planned, runs, table_of, value
+from support.studies import expect, fill, grid, group, metric, planned, runs, small_stream, table_of, value
 
 from contig.data.splits import chronological_split
 from contig.experiments.rows import Spread
 from contig.reproduction.claims import Claim
+from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.fig5 import SYMBOLS, Fig5
 from contig.reproduction.plan import Plan, make_plan
 from contig.reproduction.scales import Scale
@@ -100,7 +101,7 @@ def test_a_panel_without_results_keeps_its_place(tmp_path: Path) -> None:
     assert [axes.get_title("left") for axes in figure.axes[5:]] == [f"mooc: {s}" for s in SYMBOLS.values()]
 
 
-def claims(std: float = 0.5, **curves: tuple[float, ...]) -> list[Claim]:
+def claims(std: float = 0.5, condition: str = "", **curves: tuple[float, ...]) -> list[Claim]:
     labels = {"heads": "heads = 1, heads = 2, heads = 4", "dim": "d = 16, d = 172, d = 256"}
     labels |= {"horizon": "T = 0.6, T = 1, T = 1.6", "neighbors": "k = 2, k = 5"}
     lines = [
@@ -108,7 +109,8 @@ def claims(std: float = 0.5, **curves: tuple[float, ...]) -> list[Claim]:
         for option, means in curves.items()
         for label, mean in zip(labels[option].split(", "), means, strict=True)
     ]
-    return list(Fig5().claims(Table("fig5", "", (Grid("mooc", "value", ("a", "b"), tuple(lines)),))))
+    grid = Grid("mooc", "value", ("a", "b"), tuple(lines), condition=condition)
+    return list(Fig5().claims(Table("fig5", "", (grid,))))
 
 
 def test_claims() -> None:
@@ -133,8 +135,31 @@ def test_the_papers_values_are_best_only_if_every_other_is_significantly_worse()
 
 
 def test_claims_say_on_how_many_events_the_runs_train() -> None:
-    for claim in claims(dim=(80, 90, 88), horizon=(80, 90, 80)):
-        assert claim.where == "mooc, transductive, 800,000 training events"
+    for claim in claims(dim=(80, 90, 88), horizon=(80, 90, 80), condition="at most 9 training events"):
+        assert claim.where == "mooc, transductive, at most 9 training events"
+    for claim in claims(dim=(80, 90, 88)):
+        assert claim.where == "mooc, transductive"
+
+
+def test_the_training_events_are_those_of_whole_epochs(tmp_path: Path) -> None:
+    """Two epochs come closest to the limit on the smaller dataset, one on the larger."""
+    small, large = (StudyDataset(n, small_stream(e), n) for n, e in (("wikipedia", 60), ("mooc", 120)))
+    per_epoch = [len(chronological_split(one.stream).train) for one in (small, large)]
+    study = planned(tmp_path, "fig5", datasets=(small, large)).study
+    plan = fill(make_plan(replace(study, items=(replace(SMALL, events=2 * per_epoch[0] + 1),))))
+    epochs = {g.dataset: {j.recipe.config(0).train.epochs for j in g.jobs} for g in plan.groups["fig5"]}
+    assert epochs == {"wikipedia": {2}, "mooc": {1}}
+    table = table_of(plan, "fig5")
+    counts = [2 * per_epoch[0], per_epoch[1]]
+    assert [grid.condition for grid in table.grids] == [f"at most {n:,} training events" for n in counts]
+    [note] = [note for note in table.notes if note.startswith("A run trains on")]
+    assert f" at most {counts[0]} events on wikipedia and {counts[1]} events on mooc, " in note
+
+
+def test_runs_that_are_not_shortened_have_no_condition(plan: Plan) -> None:
+    table = table_of(plan, "fig5")
+    assert [grid.condition for grid in table.grids] == ["", ""]
+    assert not any(note.startswith("A run trains on") for note in table.notes)
 
 
 def test_claims_that_do_not_hold() -> None:

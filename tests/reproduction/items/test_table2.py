@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 
@@ -97,6 +98,42 @@ def test_claims_leave_out_heuristics_and_datasets_the_paper_does_not_use() -> No
     [claim] = Table2().claims(Table("table2", "", grids))
     assert (claim.where, claim.verdict) == ("mooc, inductive", Verdict.HOLDS)
     assert claim.ours == "rank 1 of 2, +2.00 vs. tgn"
+
+
+def test_models_on_other_events_are_neither_ranked_nor_bold() -> None:
+    """The paper has them on the same events, so its rank with them is added."""
+
+    def line(name: str, ours: float, theirs: float, **kind: bool) -> Line:
+        return Line(name, (Value(), Value(Spread(ours, 0.5), Spread(theirs, 0.1), 3)), "transductive", **kind)
+
+    lines = (
+        line("contig", 90.0, 80.0),
+        line("tgn", 88.0, 79.0),
+        line("gae", 99.0, 85.0, other_events=True),
+        line("ctdne", 99.0, 60.0, other_events=True),
+        line("vgae", 99.0, nan, other_events=True),
+    )
+    grid = Grid("mooc", "model", ("AUC", "AP"), lines, rank=True)
+    [claim] = Table2().claims(Table("table2", "", (grid,)))
+    assert (claim.ours, claim.verdict) == ("rank 1 of 2, +2.00 vs. tgn", Verdict.HOLDS)
+    assert claim.paper == "rank 1 of 2, +1.00 vs. tgn (2 of 4 with gae, ctdne)"
+    lower = replace(grid, lines=tuple(x for x in lines if x.label != "gae"))
+    [claim] = Table2().claims(Table("table2", "", (lower,)))
+    assert claim.paper == "rank 1 of 2, +1.00 vs. tgn"
+    rows = [(row.label, row.cells[1].style) for row in grid.layout().rows]
+    assert [label for label, style in rows if style == "best"] == ["contig"]
+
+
+@pytest.mark.parametrize("item", ["table2", "table3", "fig3", "fig4"])
+def test_models_that_cannot_score_new_nodes_are_on_other_events(item: str, tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, item, models=("contig", "gae", "tgn", "edgebank")))
+    table = table_of(plan, item)
+    for found in table.measured:
+        assert {line.label for line in found.lines if line.other_events} == {"gae"}
+    assert any("They are not ranked" in note for note in table.notes)
+    ranks = [claim.ours for claim in plan.study.item(item).claims(table) if claim.ours.startswith("rank")]
+    assert ranks
+    assert all(" of 2, " in rank and "gae" not in rank for rank in ranks)
 
 
 def test_the_note_counts_seeds_by_dataset_and_model_where_they_differ(tmp_path: Path) -> None:

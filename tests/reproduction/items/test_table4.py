@@ -92,6 +92,12 @@ def test_claims(without: tuple[float, ...], verdict: Verdict, ours: str) -> None
         assert both[0].paper == "2 of 3: update, latest"
 
 
+def test_every_component_is_explained(plan: Plan) -> None:
+    [key] = [note for note in table_of(plan, "table4").notes if note.startswith("Without transform: ")]
+    words = key.replace(",", "").replace(":", "").split()
+    assert {"transform", "update", "adaptive", "latest", "neighbor", "inherent"} <= set(words)
+
+
 def test_one_seed_is_not_judged() -> None:
     table = Table("table4", "", (Grid("mooc", "variant", ("a", "b"), lines((10, 20, 30, 90), nan)),))
     for claim in Table4().claims(table):

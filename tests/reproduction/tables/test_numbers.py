@@ -58,10 +58,21 @@ def test_heuristics_compete_with_the_models_of_their_section(section: str) -> No
     assert styles(Grid("", "", ("x",), lines, rank=True)) == [[""], ["best"], [""]]
 
 
-def test_where_more_is_not_better_no_difference_is_up_or_down() -> None:
-    line = Line("", (Value(Spread(1.2, 0.1), Spread(1.0, nan), 1),))
-    for judged, style in ((True, "up"), (False, "")):
-        assert styles(Grid("", "", ("x",), (line,), judged=judged))[0][2] == style
+def test_lines_on_other_events_compete_with_nothing() -> None:
+    lines = tuple(
+        Line(name, (Value(Spread(x, nan), seeds=1),), other_events=x > 2)
+        for name, x in (("a", 1), ("b", 2), ("c", 3), ("d", 4))
+    )
+    grid = Grid("", "", ("x",), lines, rank=True)
+    assert styles(grid) == [[""], ["best"], [""], [""]]
+    assert (list(grid.models()), list(grid.on_other_events())) == (["a", "b"], ["c", "d"])
+
+
+def test_one_line_alone_is_not_the_best() -> None:
+    lines = tuple(
+        Line(name, (Value(Spread(1, nan), seeds=1),), other_events=name == "b") for name in ("a", "b")
+    )
+    assert styles(Grid("", "", ("x",), lines, rank=True)) == [[""], [""]]
 
 
 def test_differences_have_a_sign_and_zero_is_positive() -> None:

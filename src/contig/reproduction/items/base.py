@@ -31,6 +31,7 @@ class Group(NamedTuple):
     jobs: Sequence[Job]
     evaluations: Sequence[Evaluation] = ()
     series: str = ""  # which curve they form, where the item has several for a dataset
+    training_events: int = 0  # on which a run trains at most, counting every epoch, if the item limits them
 
 
 def finished_seeds(groups: Iterable[Group]) -> dict[str, dict[str, int]]:
@@ -110,6 +111,10 @@ class Item(ABC):
     def claims(self, table: Table) -> Iterator[Claim]:
         """Judge the claims that the table has the numbers for."""
 
+    def legend(self) -> list[str]:
+        """Explain the words that its rows and claims use."""
+        return []
+
     def summary(self, table: Table) -> Grid | None:
         """Return the numbers of the paper's model, if the report's summary shows them."""
         return None
@@ -119,14 +124,14 @@ class Item(ABC):
         grids = tuple(grid for grid in self.grids(groups) if grid.lines)
         empty = () if grids else (NO_RESULTS,)
         source = f"Source: {paper().items[self.name].source} of the paper."
-        notes = (*empty, *self.notes(study, groups), *settings_notes(self.own_recipes(groups)), source)
+        settings = settings_notes(self.own_recipes(groups))
+        notes = (*empty, *self.notes(study, groups), *self.legend(), *settings, source)
         return Table(self.name, self.title, grids, notes, study.scale.warning)
 
     def own_recipes(self, groups: Sequence[Group]) -> Iterator[tuple[str, Recipe]]:
-        """Yield the recipes of finished runs, without variants, with the names of their datasets."""
+        """Yield the recipes whose settings the notes list: those of finished runs, with their datasets."""
         for group in groups:
-            plain = [job for job in group.jobs if job.recipe.variant == PLAIN and job.done]
-            yield from ((group.dataset, job.recipe) for job in plain)
+            yield from ((group.dataset, job.recipe) for job in group.jobs if job.done)
 
     def figure(self, table: Table, facts: Sequence[str] | None = None) -> Figure | None:
         """Draw a table, with a heading of its title and ``facts`` where facts are given."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from contig.errors import RunError
@@ -15,7 +15,7 @@ from contig.reproduction.items.base import Group, Item
 from contig.reproduction.paper import COMPARABLE
 from contig.reproduction.stats import MISSING, percent
 from contig.reproduction.study import Study
-from contig.reproduction.tables.numbers import Value
+from contig.reproduction.tables.numbers import Line, Value
 from contig.tasks.link import LinkResult
 from contig.tasks.results import TaskResult
 
@@ -37,6 +37,17 @@ class ModelResults(NamedTuple, Generic[R]):
     @property
     def heuristic(self) -> bool:
         return not model_class(self.model).learns
+
+    def line(self, values: Iterable[Value], section: str = "") -> Line:
+        """Return its line in a table."""
+        return Line(
+            self.label,
+            tuple(values),
+            section,
+            heuristic=self.heuristic,
+            excluded=bool(self.variant),
+            other_events=not model_class(self.model).inductive,
+        )
 
     def spread(self, metric: Callable[[R], float]) -> Spread:
         """Return the mean and deviation of a metric over seeds."""

@@ -43,10 +43,7 @@ class Fig3(EvaluatedItem):
         gains: list[Line] = []
         for group in groups:
             found = finished(group.evaluations, RecommendResult)
-            lines = tuple(
-                Line(one.label, _values(one), heuristic=one.heuristic, excluded=bool(one.variant))
-                for one in found
-            )
+            lines = tuple(one.line(_values(one)) for one in found)
             yield Grid(group.dataset, "model", tuple(metrics()), lines, rank=True)
             gains += _gain(group.dataset, found)
         title = f"relative gain of {MODEL} over {BASELINE} in Recall@5, %"

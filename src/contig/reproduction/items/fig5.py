@@ -13,7 +13,7 @@ from contig.plots import Curve, Panel, curves
 from contig.reproduction.claims import UNJUDGED, Claim
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.base import Group
-from contig.reproduction.items.notes import NO_CURVES, claim_note, inductive_note, seeds_note
+from contig.reproduction.items.notes import NO_NUMBERS, claim_note, inductive_note, listed, seeds_note
 from contig.reproduction.items.variants import VariantItem, changed
 from contig.reproduction.paper import COMPARABLE, paper
 from contig.reproduction.stats import percent
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 Values = Mapping[str, tuple[float, ...]]  # of each option
 SYMBOLS = {"horizon": "T", "neighbors": "k", "heads": "heads", "dim": "d", "time_dim": "d_T"}
+MEANINGS = {
+    "horizon": "end of the ODE (horizon)",
+    "neighbors": "number of neighbors in the attention",
+    "heads": "number of its heads",
+    "dim": "width of embeddings (dim)",
+    "time_dim": "width of the time encoding (time_dim)",
+}
 FALLING = ("horizon", "neighbors")  # options whose AP falls again, according to the paper
 FULL_VALUES: Values = {
     "horizon": (0.6, 0.8, 1.0, 1.2, 1.4, 1.6),
@@ -63,40 +70,43 @@ class Fig5(VariantItem):
         return replace(self, values=QUICK_VALUES, settings={}, events=None, datasets_at_most=1)
 
     def plan(self, study: Study) -> list[Group]:
-        return [
-            Group(dataset.name, study.jobs(_sweep(base, option, values)), series=option)
-            for dataset in self.datasets(study)[: self.datasets_at_most]
-            for base in [self._shortened(study.base_recipe(dataset), dataset)]
-            for option, values in self.values.items()
-        ]
+        datasets = self.datasets(study)[: self.datasets_at_most]
+        return [group for dataset in datasets for group in self._groups(study, dataset)]
 
-    def _shortened(self, base: Recipe, dataset: StudyDataset) -> Recipe:
-        settings = {**base.settings, **self.settings}
+    def _groups(self, study: Study, dataset: StudyDataset) -> Iterator[Group]:
+        own, most = study.base_recipe(dataset), 0
+        base = replace(own, settings={**own.settings, **self.settings})
         if self.events is not None:
             per_epoch = max(1, len(chronological_split(dataset.stream).train))
-            epochs = max(1, round(self.events / per_epoch))
-            settings["epochs"] = min(epochs, base.config(0).train.epochs)
-        return replace(base, settings=settings)
+            epochs = min(max(1, round(self.events / per_epoch)), base.config(0).train.epochs)
+            base, most = replace(base, settings={**base.settings, "epochs": epochs}), epochs * per_epoch
+        for option, values in self.values.items():
+            yield Group(dataset.name, study.jobs(_sweep(base, option, values)), (), option, most)
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         columns = tuple(f"AP {section}" for section in COMPARABLE)
-        for dataset in dict.fromkeys(group.dataset for group in groups):
+        for dataset, most in _training_events(groups).items():
             lines = [
                 _line(row, group.series)
                 for group in groups
                 if group.dataset == dataset
                 for row in collect(group.jobs)
             ]
-            yield Grid(dataset, "value", columns, tuple(lines), rank=True)
+            condition = f"at most {most:,} training events" if most else ""
+            yield Grid(dataset, "value", columns, tuple(lines), rank=True, condition=condition)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
-        notes = ["AP in %, averaged over batches.", inductive_note(), seeds_note(groups), NO_CURVES]
-        if self.events is not None:
+        notes = ["AP in %, averaged over batches.", inductive_note(), seeds_note(groups), NO_NUMBERS]
+        limits = _training_events(groups).items()
+        if counts := [f"{most:,} events on {dataset}" for dataset, most in limits if most]:
             notes.append(
-                f"Each run trains on about {self.events:,} events, counting every epoch, and negatives are "
-                "never true events: compare these numbers with one another, not with Table 2."
+                f"A run trains on at most {listed(counts)}, counting every epoch, and negatives are never "
+                "true events: compare these numbers with one another, not with Table 2."
             )
         return [*notes, claim_note(self.name)]
+
+    def legend(self) -> list[str]:
+        return [f"{'; '.join(f'{SYMBOLS[option]} is the {what}' for option, what in MEANINGS.items())}."]
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         """Draw a row of panels for each dataset; one without results keeps its place."""
@@ -104,9 +114,13 @@ class Fig5(VariantItem):
         return curves(title, facts, panels, len(SYMBOLS)) if panels else None
 
     def claims(self, table: Table) -> Iterator[Claim]:
-        length = "" if self.events is None else f", {self.events:,} training events"
         for grid in self.shown_grids(table):
-            yield from _claims(grid, f"{grid.title}, transductive{length}")
+            yield from _claims(grid, ", ".join(filter(None, (grid.title, "transductive", grid.condition))))
+
+
+def _training_events(groups: Sequence[Group]) -> dict[str, int]:
+    """Return on how many events a run trains at most, by dataset; 0 if they are not limited."""
+    return {group.dataset: group.training_events for group in groups}
 
 
 def _sweep(base: Recipe, option: str, values: Sequence[float]) -> list[Recipe]:

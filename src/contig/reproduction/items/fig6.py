@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from contig.experiments.jobs import Job
 from contig.experiments.lineups import lineup
-from contig.experiments.recipes import Recipe
+from contig.experiments.recipes import PLAIN, Recipe
 from contig.experiments.rows import Spread
 from contig.plots import Curve, Panel
 from contig.reproduction.claims import Claim
 from contig.reproduction.datasets import StudyDataset, fixed_nodes_dataset, growing_nodes_dataset
 from contig.reproduction.items.base import Group
 from contig.reproduction.items.drawing import draw_curves
-from contig.reproduction.items.notes import NO_CURVES, claim_note
+from contig.reproduction.items.notes import NO_NUMBERS, claim_note
 from contig.reproduction.items.variants import VariantItem
-from contig.reproduction.paper import MODEL, published
+from contig.reproduction.paper import MODEL
 from contig.reproduction.scales import QUICK
 from contig.reproduction.stats import PowerLaw, exact, fit_power_law
 from contig.reproduction.study import Study
@@ -96,11 +96,11 @@ class Fig6(VariantItem):
             found = timings(group.jobs)
             times += [_line(timing, group.series) for timing in found]
             if (law := growth(found)) is not None:
-                exponent = Value(Spread(law.exponent, law.error), published("fig6", "exponent"), len(found))
+                exponent = Value(Spread(law.exponent, law.error), seeds=len(found))
                 laws.append(Line(group.series, (exponent,)))
         yield Grid("one epoch of training", "events", COLUMNS, tuple(times), (0, 0, 3, 0))
         title = "time ~ training events^x"
-        yield Grid(title, "datasets with", ("x",), tuple(laws), (3,), judged=False, derived=True)
+        yield Grid(title, "datasets with", ("x",), tuple(laws), (3,), derived=True)
 
     def notes(self, study: Study, groups: Sequence[Group]) -> list[str]:
         return [
@@ -108,12 +108,13 @@ class Fig6(VariantItem):
             f"{FIXED}: larger datasets last longer; {GROWING}: all last equally long and have nodes in "
             "proportion to their events. Each dataset is generated independently.",
             f"{claim_note(self.name)} Linear growth has exponent 1.",
-            NO_CURVES,
+            NO_NUMBERS,
         ]
 
     def own_recipes(self, groups: Sequence[Group]) -> Iterator[tuple[str, Recipe]]:
+        """Yield the recipes of finished runs; all of them are of the model itself, timed."""
         for group in groups:
-            yield from ((group.dataset, job.recipe) for job in group.jobs if job.done)
+            yield from ((group.dataset, replace(job.recipe, variant=PLAIN)) for job in group.jobs if job.done)
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         """Draw both ways to grow in one panel, each with its fitted power law."""

@@ -13,6 +13,9 @@ from contig.reproduction.tables.layout import DELTA
 from contig.tasks.link import LinkProtocol
 
 NO_CURVES = "The paper shows its curves only as an image; only numbers from its text are compared."
+NO_NUMBERS = (
+    "The paper shows these results only as an image: there are no published numbers to compare them with."
+)
 
 
 def seeds_note(groups: Sequence[Group]) -> str:
@@ -29,7 +32,7 @@ def seeds_note(groups: Sequence[Group]) -> str:
     for dataset, models in counts.items():
         alike.setdefault(_seeds(models), []).append(dataset)
     parts = [
-        f"{usual}{f' on {_listed(datasets)}' if len(counts) > 1 else ''}{others}"
+        f"{usual}{f' on {listed(datasets)}' if len(counts) > 1 else ''}{others}"
         for (usual, others), datasets in alike.items()
     ]
     return f"Mean ± standard deviation over seeds: {'; '.join(parts)}."
@@ -43,10 +46,11 @@ def _seeds(models: Mapping[str, int]) -> tuple[int, str]:
         f"{seeds} for {', '.join(name for name in models if models[name] == seeds)}"
         for seeds in sorted(set(tally) - {usual})
     ]
-    return usual, f", but {_listed(others)}" if others else ""
+    return usual, f", but {listed(others)}" if others else ""
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Join names by commas, the last by "and"."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
@@ -76,7 +80,8 @@ def known_nodes_notes(study: Study, events: str = LinkProtocol.KNOWN) -> list[st
     if not names:
         return []
     return [
-        f"{', '.join(names)}: measured only on test {events}, because these models cannot score new nodes."
+        f"{', '.join(names)}: measured only on test {events}, because these models cannot score new nodes. "
+        "They are not ranked, and no claim is judged by them."
     ]
 
 

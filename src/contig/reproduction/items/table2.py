@@ -69,8 +69,9 @@ class Table2(EvaluatedItem):
     def claims(self, table: Table) -> Iterator[Claim]:
         for grid in self.shown_grids(table):
             for section in COMPARABLE:
-                values = {name: values[AP] for name, values in grid.models(section).items()}
-                yield from best_claim("Table 2: best AP of all models", f"{grid.title}, {section}", values)
+                yield from best_claim(
+                    "Table 2: best AP of all models", f"{grid.title}, {section}", grid, AP, section
+                )
 
     def summary(self, table: Table) -> Grid | None:
         lines = [
@@ -87,8 +88,7 @@ def _lines(dataset: str, found: Sequence[ModelResults[LinkResult]], section: str
     for one in found:
         if section == "inductive" and not model_class(one.model).inductive:
             continue
-        values = tuple(_value(dataset, one, section, metric) for metric in METRICS.values())
-        yield Line(one.label, values, section, heuristic=one.heuristic, excluded=bool(one.variant))
+        yield one.line((_value(dataset, one, section, metric) for metric in METRICS.values()), section)
 
 
 def _value(dataset: str, one: ModelResults[LinkResult], section: str, metric: str) -> Value:

@@ -15,7 +15,7 @@ from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, fin
 from contig.reproduction.items.notes import difference_note, known_nodes_notes, seeds_note
 from contig.reproduction.paper import published
 from contig.reproduction.study import Study
-from contig.reproduction.tables.numbers import Grid, Line, Table, Value
+from contig.reproduction.tables.numbers import Grid, Table, Value
 from contig.tasks.classify import ClassifyProtocol, ClassifyResult, LabelMetrics
 
 if TYPE_CHECKING:
@@ -60,10 +60,10 @@ class Table3(EvaluatedItem):
 
     def grids(self, groups: Sequence[Group]) -> Iterator[Grid]:
         found = _results(groups)
-        excluded = {one.label: _is_excluded(one) for some in found.values() for one in some}
+        models = {one.label: one for some in found.values() for one in some}
         lines = [
-            Line(label, tuple(_value(some, label, name) for name, some in found.items()), excluded=out)
-            for label, out in excluded.items()
+            one.line(_value(some, label, name) for name, some in found.items())
+            for label, one in models.items()
         ]
         yield Grid("labeled datasets", "model", tuple(found), tuple(lines), rank=True)
 
@@ -88,8 +88,7 @@ class Table3(EvaluatedItem):
     def claims(self, table: Table) -> Iterator[Claim]:
         for grid in table.grids:
             for column, dataset in enumerate(grid.columns):
-                values = {name: values[column] for name, values in grid.models().items()}
-                yield from best_claim("Table 3: best AUC of all models", dataset, values)
+                yield from best_claim("Table 3: best AUC of all models", dataset, grid, column)
 
 
 def _results(groups: Sequence[Group]) -> Results:
@@ -108,10 +107,6 @@ def _value(some: Sequence[ModelResults[ClassifyResult]], label: str, dataset: st
 def _measured(one: ModelResults[ClassifyResult]) -> LabelMetrics:
     """Return the metrics of the first run; its numbers of events are those of every seed."""
     return one.results[0].transductive
-
-
-def _is_excluded(one: ModelResults[ClassifyResult]) -> bool:
-    return bool(one.variant) or not model_class(one.model).inductive
 
 
 def _label_counts(found: Results) -> list[str]:

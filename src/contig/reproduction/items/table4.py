@@ -62,6 +62,14 @@ class Table4(EvaluatedItem, VariantItem):
             "paper has other numbers here than in Table 2.",
         ]
 
+    def legend(self) -> list[str]:
+        return [
+            "Without transform: no attention over past events. Without update: no ODE. Without adaptive: the "
+            "ODE adds up its three factors, with no gates. Without latest, neighbor or inherent: the ODE "
+            "lacks that factor (the latest interaction, the neighbors' features, the node's inherent "
+            "characteristics)."
+        ]
+
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         panels = {
             f"{grid.title}, {section}": pairs_of(grid.lines, column)

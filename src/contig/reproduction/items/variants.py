@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from contig.experiments.recipes import Recipe
-from contig.reproduction.items.base import Item
+from contig.experiments.recipes import PLAIN, Recipe
+from contig.reproduction.items.base import Group, Item
 from contig.reproduction.paper import MODEL
 from contig.reproduction.study import Study
 
@@ -18,6 +18,11 @@ class VariantItem(Item):
     def notices(self, study: Study) -> Iterator[str]:
         if MODEL not in study.models:
             yield f"{self.name} is about {MODEL} alone; --models does not apply to it"
+
+    def own_recipes(self, groups: Sequence[Group]) -> Iterator[tuple[str, Recipe]]:
+        """Yield the recipes of the model itself: the table's rows say what the variants change."""
+        found = super().own_recipes(groups)
+        return ((dataset, recipe) for dataset, recipe in found if recipe.variant == PLAIN)
 
 
 def changed(base: Recipe, variant: str, **changes: Any) -> Recipe:

@@ -39,7 +39,8 @@ class Line(NamedTuple):
     values: tuple[Value, ...]
     section: str = ""
     heuristic: bool = False  # listed below the models of its section, but competes with them
-    excluded: bool = False  # differs from its paper or is measured on other events: no claim uses it
+    excluded: bool = False  # differs from its paper: no claim uses it
+    other_events: bool = False  # measured on other events than the rest: neither ranked nor in any claim
 
     @property
     def heading(self) -> str:
@@ -56,18 +57,22 @@ class Grid:
     lines: tuple[Line, ...]
     digits: tuple[int, ...] = ()  # decimals of each column; 2 by default
     rank: bool = False  # mark the highest number of each section
-    judged: bool = True  # more than the paper's is better, less is worse
     derived: bool = False  # computed from the other grids of its table
     signed: bool = False  # the numbers are differences
+    condition: str = ""  # under which its numbers were measured; claims by it say so
 
     def section(self, name: str) -> tuple[Line, ...]:
         """Return the lines of a section, heuristics included."""
         return tuple(line for line in self.lines if line.section == name)
 
     def models(self, section: str = "") -> dict[str, tuple[Value, ...]]:
-        """Return the numbers of a section by label, without heuristics and excluded lines."""
+        """Return the numbers of a section by label: those that claims compare."""
         lines = [line for line in self.section(section) if not (line.heuristic or line.excluded)]
-        return {line.label: line.values for line in lines}
+        return {line.label: line.values for line in lines if not line.other_events}
+
+    def on_other_events(self, section: str = "") -> dict[str, tuple[Value, ...]]:
+        """Return the numbers by label that were measured on other events."""
+        return {line.label: line.values for line in self.section(section) if line.other_events}
 
     def layout(self) -> Layout:
         """Arrange the numbers, with the paper's and the difference where the paper has the column."""
@@ -87,13 +92,14 @@ class Grid:
         yield Cell(_format(value.ours, digits, self.signed), "best" if self._is_best(line, column) else "")
         if self._has_paper(column):
             yield Cell(_format(value.paper, digits, self.signed), "paper")
-            style = value.direction if self.judged else ""
-            yield Cell(_format(exact(value.difference), digits, signed=True), style)
+            yield Cell(_format(exact(value.difference), digits, signed=True), value.direction)
 
     def _is_best(self, line: Line, column: int) -> bool:
-        means = [other.values[column].ours.mean for other in self.section(line.section)]
+        rivals = [other for other in self.section(line.section) if not other.other_events]
+        means = [other.values[column].ours.mean for other in rivals]
         known = [mean for mean in means if not isnan(mean)]
-        return self.rank and len(known) > 1 and line.values[column].ours.mean == max(known)
+        ranked = self.rank and line in rivals and len(known) > 1
+        return ranked and line.values[column].ours.mean == max(known)
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for line in self.lines:
