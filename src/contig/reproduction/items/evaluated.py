@@ -15,7 +15,7 @@ from contig.reproduction.items.base import Group, Item
 from contig.reproduction.paper import COMPARABLE
 from contig.reproduction.stats import MISSING, percent
 from contig.reproduction.study import Study
-from contig.reproduction.tables.numbers import Value
+from contig.reproduction.tables.numbers import Line, Value
 from contig.tasks.link import LinkResult
 from contig.tasks.results import TaskResult
 
@@ -37,6 +37,22 @@ class ModelResults(NamedTuple, Generic[R]):
     @property
     def heuristic(self) -> bool:
         return not model_class(self.model).learns
+
+    @property
+    def known_nodes(self) -> bool:
+        """Whether it is measured only on events between nodes seen in training."""
+        return not model_class(self.model).inductive
+
+    def line(self, values: tuple[Value, ...], section: str = "") -> Line:
+        """Return its line of a table."""
+        return Line(
+            self.label,
+            values,
+            section,
+            heuristic=self.heuristic,
+            excluded=bool(self.variant),
+            known_nodes=self.known_nodes,
+        )
 
     def spread(self, metric: Callable[[R], float]) -> Spread:
         """Return the mean and deviation of a metric over seeds."""

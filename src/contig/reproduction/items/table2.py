@@ -88,7 +88,7 @@ def _lines(dataset: str, found: Sequence[ModelResults[LinkResult]], section: str
         if section == "inductive" and not model_class(one.model).inductive:
             continue
         values = tuple(_value(dataset, one, section, metric) for metric in METRICS.values())
-        yield Line(one.label, values, section, heuristic=one.heuristic, excluded=bool(one.variant))
+        yield one.line(values, section)
 
 
 def _value(dataset: str, one: ModelResults[LinkResult], section: str, metric: str) -> Value:

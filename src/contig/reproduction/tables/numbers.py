@@ -40,6 +40,7 @@ class Line(NamedTuple):
     section: str = ""
     heuristic: bool = False  # listed below the models of its section, but competes with them
     excluded: bool = False  # differs from its paper or is measured on other events: no claim uses it
+    known_nodes: bool = False  # measured only on events between nodes seen in training
 
     @property
     def heading(self) -> str:
