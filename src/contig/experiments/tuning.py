@@ -315,7 +315,7 @@ def draw(study: Study, trials: Sequence[Trial]) -> Figure:
     order = plots.Panel(
         "In order",
         [
-            plots.Curve("best so far", numbers, best, missing, dashed=True, quiet=True),
+            plots.Curve("best so far", numbers, best, missing, quiet=True, dashed=True, marks=False),
             plots.Curve("trial", numbers, values, missing),
         ],
         "trial",
@@ -341,7 +341,7 @@ def _against(parameter: Parameter, trials: Sequence[Trial], label: str) -> Any:
     points.sort()
     x, y = [a for a, _ in points], [100 * b for _, b in points]
     curve = plots.Curve("trial", x, y, [math.nan] * len(x))
-    return plots.Panel(parameter.name, [curve], parameter.name, label, ticks, log)
+    return plots.Panel(parameter.name, [curve], parameter.name, label, ticks, log_x=log)
 
 
 def _optuna() -> Any:

@@ -8,7 +8,7 @@ redirect_plot_cache()  # before the imports below load Matplotlib, which then ch
 
 from contig.plots.comparisons import ComparedModel, comparison
 from contig.plots.learning import EpochResult, learning_curve
-from contig.plots.panels import Curve, Pair, Panel, curves, pairs
+from contig.plots.panels import Curve, Marked, Pair, Panel, curves, pairs
 from contig.plots.streams import overview
 from contig.plots.style import INTERVAL_COLORS, SIDE_COLORS, SPLIT_COLORS, check_target, inline_svg, save
 from contig.plots.trajectories import trajectory
@@ -20,6 +20,7 @@ __all__ = [
     "ComparedModel",
     "Curve",
     "EpochResult",
+    "Marked",
     "Pair",
     "Panel",
     "check_target",

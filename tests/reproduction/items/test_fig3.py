@@ -7,10 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.figures import points
-from support.studies import expect, fill, grid, group, number, planned, runs, table_of, value
+from support.figures import curves, legend, legend_notes
+from support.plotted import misplaced_texts
+from support.studies import (
+    expect,
+    fill,
+    grid,
+    group,
+    number,
+    planned,
+    runs,
+    small_stream,
+    table_of,
+    value,
+)
 
 from contig.experiments.rows import Spread
+from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.fig3 import Fig3
 from contig.reproduction.plan import Plan
 from contig.reproduction.tables.numbers import Grid, Line, Table, Value
@@ -54,12 +67,32 @@ def test_the_figure_has_curves_over_k(plan: Plan) -> None:
     table = table_of(plan, "fig3")
     figure = Fig3().figure(table)
     assert figure is not None
-    expected = [
-        (k, v.ours.mean)
-        for line in grid(table, "mooc").lines
-        for k, v in zip((5, 10, 15, 20), line.values[:4], strict=True)
-    ]
-    assert points(figure.axes[1]) == [pytest.approx(point) for point in expected]
+    recalls = {line.label: [v.ours.mean for v in line.values[:4]] for line in grid(table, "mooc").lines}
+    best = max(("edgebank", "edgebank, window"), key=lambda name: np.mean(recalls[name]))
+    drawn = curves(figure.axes[1])
+    assert list(drawn) == ["contig", "tgn", f"{best} (heuristic)"]
+    for name, points in drawn.items():
+        expected = zip((5, 10, 15, 20), recalls[name.removesuffix(" (heuristic)")], strict=True)
+        assert points == [pytest.approx(point) for point in expected]
+
+
+def test_the_figure_of_a_study_without_the_paper_s_model(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "fig3", models=("tgat", "gae")))
+    figure = Fig3().figure(table_of(plan, "fig3"))
+    assert figure is not None
+    assert legend(figure) == ["tgat", "gae*"]
+    assert legend_notes(figure).startswith("* only on test events between nodes seen in training")
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_no_text_of_the_figure_overlaps(count: int, tmp_path: Path) -> None:
+    names = ("wikipedia", "mooc", "collegemsg")[:count]
+    datasets = tuple(StudyDataset(name, small_stream(), name) for name in names)
+    models = ("contig", "tgn", "tgat", "gat", "gae", "ctdne", "edgebank", "recency")
+    plan = fill(planned(tmp_path, "fig3", models=models, datasets=datasets))
+    figure = Fig3().figure(table_of(plan, "fig3"), [Fig3().error_bars(plan.groups["fig3"])])
+    assert figure is not None
+    assert misplaced_texts(figure) == []
 
 
 @pytest.mark.parametrize(

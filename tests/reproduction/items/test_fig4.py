@@ -6,7 +6,7 @@ from math import nan
 
 import numpy as np
 import pytest
-from support.figures import points
+from support.figures import curves
 from support.studies import expect, fill, grid, group, number, planned, runs, table_of, value
 
 from contig.experiments.rows import Spread
@@ -51,12 +51,20 @@ def test_the_figure_has_curves_over_the_sets(plan: Plan) -> None:
     table = table_of(plan, "fig4")
     figure = Fig4().figure(table)
     assert figure is not None
-    expected = [
-        (float(x), value.ours.mean)
-        for line in grid(table, "mooc").section("inductive")
-        for x, value in enumerate(line.values)
-    ]
-    assert points(figure.axes[3]) == [pytest.approx(point) for point in expected]
+    lines = {line.label: line.values for line in grid(table, "mooc").section("inductive")}
+    drawn = curves(figure.axes[3])
+    for name in ("contig", "tgn"):
+        expected = [(float(x), value.ours.mean) for x, value in enumerate(lines[name])]
+        assert drawn[name] == [pytest.approx(point) for point in expected]
+
+
+def test_transductive_and_inductive_panels_of_a_dataset_have_one_y_axis(plan: Plan) -> None:
+    figure = Fig4().figure(table_of(plan, "fig4"))
+    assert figure is not None
+    first, second, third, fourth = (axes.get_ylim() for axes in figure.axes)
+    assert first == second
+    assert third == fourth
+    assert first != third
 
 
 def claims(ours: tuple[float, ...], std: float = 0.5, dataset: str = "wikipedia") -> list[Claim]:

@@ -7,7 +7,8 @@ from math import nan
 from pathlib import Path
 
 import pytest
-from support.figures import points
+from matplotlib.axes import Axes
+from support.figures import legend, points
 from support.studies import expect, fill, grid, group, metric, planned, runs, small_stream, table_of, value
 
 from contig.data.splits import chronological_split
@@ -90,6 +91,44 @@ def test_the_figure_has_a_row_for_each_dataset_and_a_curve_for_each_section(plan
             (x, line.values[i].ours.mean) for i in (0, 1) for x, line in zip((0.6, 1.0), lines, strict=True)
         ]
         assert points(figure.axes[place]) == [pytest.approx(point) for point in expected]
+
+
+def test_panels_of_a_dataset_have_one_y_axis(plan: Plan) -> None:
+    """Otherwise the noise of one option would look like the effect of another."""
+    table = table_of(plan, "fig5")
+    figure = Fig5().figure(table)
+    assert figure is not None
+    for row, found in enumerate(table.grids):
+        [limits] = {axes.get_ylim() for axes in figure.axes[5 * row : 5 * row + 5]}
+        means = [value.ours for line in found.lines for value in line.values]
+        assert limits[0] < min(s.mean - s.std for s in means)
+        assert limits[1] > max(s.mean + s.std for s in means)
+    assert figure.axes[0].get_ylim() != figure.axes[5].get_ylim()
+
+
+def marked(axes: Axes) -> list[float]:
+    """Return where a panel has a vertical line through its whole height."""
+    lines = [line for line in axes.lines if list(line.get_ydata()) == [0, 1]]
+    return [float(line.get_xdata()[0]) for line in lines]
+
+
+def test_the_paper_s_values_are_marked(plan: Plan) -> None:
+    figure = Fig5().figure(table_of(plan, "fig5"))
+    assert figure is not None
+    assert [marked(axes) for axes in figure.axes[:5]] == [[1.0], [15.0], [2.0], [172.0], [172.0]]
+    assert legend(figure) == ["transductive", "inductive", "the paper's value"]
+
+
+def test_a_value_that_was_not_tried_is_not_marked() -> None:
+    """As in a smoke test, whose models are small."""
+    lines = [
+        Line(label, (Value(Spread(90.0, 1.0)), Value(Spread(80.0, 1.0))), option)
+        for option, label in (("dim", "d = 8"), ("dim", "d = 64"), ("heads", "heads = 2"))
+    ]
+    figure = Fig5().figure(Table("fig5", "", (Grid("mooc", "value", ("a", "b"), tuple(lines)),)))
+    assert figure is not None
+    assert [marked(axes) for axes in figure.axes] == [[], [], [2.0], [], []]
+    assert list(figure.axes[3].get_xticks()) == [8, 64]
 
 
 def test_a_panel_without_results_keeps_its_place(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.figures import points
+from support.figures import curves, legend
 from support.studies import SECONDS, fill, group, planned, table_of, value
 
 from contig.data.datasets import open_stream
@@ -74,17 +74,50 @@ def test_numbers(series: str, plan: Plan) -> None:
     assert laws.layout().header == ("datasets with", "x")  # the paper states no exponent
 
 
-def test_the_figure_has_both_curves_and_their_power_laws(plan: Plan) -> None:
+def test_the_figure_has_both_ways_to_grow_and_their_power_laws(plan: Plan) -> None:
     figure = Fig6().figure(table_of(plan, "fig6"))
     assert figure is not None
-    fixed, growing = ([(0.7 * n, s) for n, s in seconds.items()] for seconds in SECONDS.values())
-    drawn = points(figure.axes[0])
-    assert drawn[:6] == [pytest.approx(point) for point in fixed + growing]
-    for measured, law in ((fixed, drawn[6:9]), (growing, drawn[9:])):
+    drawn = curves(figure.axes[0])
+    for series in (FIXED, GROWING):
+        measured = [(0.7 * n, s) for n, s in SECONDS[series].items()]
+        assert drawn[series] == [pytest.approx(point) for point in measured]
         slope, offset = np.polyfit(*np.log(measured).T, 1)
-        assert law == [pytest.approx((x, np.exp(offset) * x**slope)) for x, _ in measured]
-    legend = [text.get_text().partition(" ~")[0] for text in figure.legends[0].get_texts()]
-    assert legend == [f"{FIXED}: time", f"{GROWING}: time", "fitted"]
+        [law] = [name for name in drawn if name.startswith(f"{series}, fitted: events^({slope:.3f} ± ")]
+        assert drawn[law] == [pytest.approx((x, np.exp(offset) * x**slope)) for x, _ in measured]
+    assert legend(figure) == list(drawn)
+    assert list(drawn)[:3] == [FIXED, GROWING, "linear growth: events^1"]
+
+
+def test_the_figure_compares_with_linear_growth_through_the_middle(plan: Plan) -> None:
+    figure = Fig6().figure(table_of(plan, "fig6"))
+    assert figure is not None
+    drawn = curves(figure.axes[0])
+    (start, low), (stop, high) = drawn["linear growth: events^1"]
+    assert (start, stop) == pytest.approx((70, 280))
+    assert high / low == pytest.approx(stop / start)
+    measured = np.log([*drawn[FIXED], *drawn[GROWING]])
+    x, y = measured.mean(axis=0)
+    assert low / start == pytest.approx(np.exp(y - x))
+
+
+def test_a_fit_has_the_color_of_what_it_fits(plan: Plan) -> None:
+    figure = Fig6().figure(table_of(plan, "fig6"))
+    assert figure is not None
+    colors = [mark.lines[0].get_color() for mark in figure.axes[0].containers]  # type: ignore[attr-defined]
+    fixed, growing, _, *fits = colors
+    assert fits == [fixed, growing]
+    assert fixed != growing
+
+
+def test_one_size_has_no_lines(tmp_path: Path) -> None:
+    plan = fill(planned(tmp_path, "fig6"))
+    for series in (FIXED, GROWING):
+        for job in group(plan, "fig6", "synthetic", series).jobs:
+            if job.recipe.data != "synthetic:200":
+                (job.folder / "metrics.json").unlink(missing_ok=True)
+    figure = Fig6().figure(table_of(plan, "fig6"))
+    assert figure is not None
+    assert curves(figure.axes[0]) == {name: [(140.0, 1.1)] for name in (FIXED, GROWING)}
 
 
 def test_runs_on_several_datasets_are_of_one_seed(plan: Plan) -> None:

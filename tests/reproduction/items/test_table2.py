@@ -150,7 +150,7 @@ def test_the_note_counts_seeds_by_dataset_and_model_where_they_differ(tmp_path: 
     assert note() == "4 seeds."
     drop("wikipedia", "tgn", 2)
     assert note() == "seeds: 2 on wikipedia, but 4 for contig; 4 on mooc."
-    bars = "2 to 4 seeds, error bars ± one standard deviation"
+    bars = "2 to 4 seeds (heuristics: one run), error bars ± one standard deviation"
     assert Table2().error_bars(plan.groups["table2"]) == bars
     assert value(grid(table_of(plan, "table2"), "wikipedia"), "tgn", "AP", "transductive").seeds == 2
     drop("mooc", "tgn", 2)
@@ -174,3 +174,15 @@ def test_models_with_other_numbers_of_seeds_are_grouped(tmp_path: Path) -> None:
                 (job.folder / "metrics.json").unlink()
     expected = "over seeds: 2 on wikipedia and mooc, but 1 for tgat and 3 for tgn, vgae."
     assert expected in " ".join(table_of(plan, "table2").notes)
+
+
+def test_heuristics_run_once_whatever_the_number_of_seeds(tmp_path: Path) -> None:
+    with_them = fill(planned(tmp_path / "a", "table2"))
+    without = fill(planned(tmp_path / "b", "table2", models=("contig", "tgn")))
+    one_seed = fill(planned(tmp_path / "c", "table2", seeds=1))
+    found = [Table2().error_bars(plan.groups["table2"]) for plan in (with_them, without, one_seed)]
+    assert found == [
+        "3 seeds (heuristics: one run), error bars ± one standard deviation",
+        "3 seeds, error bars ± one standard deviation",
+        "one seed",
+    ]

@@ -147,7 +147,9 @@ class Item(ABC):
         if most == 1:
             return "one seed"
         seeds = f"{most}" if least == most else f"{least} to {most}"
-        return f"{seeds} seeds, error bars ± one standard deviation"
+        learns = {model_class(job.recipe.model).learns for group in groups for job in group.jobs if job.done}
+        once = "" if all(learns) else " (heuristics: one run)"
+        return f"{seeds} seeds{once}, error bars ± one standard deviation"
 
     def shown_grids(self, table: Table) -> list[Grid]:
         """Return the measured grids of the datasets that the paper shows it on."""

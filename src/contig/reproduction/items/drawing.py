@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import TYPE_CHECKING
 
-from contig.plots import Curve, Pair, Panel, curves, pairs
+from contig.experiments.rows import Spread
+from contig.plots import Pair, Panel, curves, pairs
 from contig.reproduction.tables.numbers import Line
 
 if TYPE_CHECKING:
@@ -25,13 +27,21 @@ def draw_pairs(
     return pairs(title, facts, filled, label) if filled else None
 
 
-def curve_of(line: Line, x: Sequence[float]) -> Curve:
-    """Return the first numbers of a line as a curve over ``x``."""
-    ours = [value.ours for value in line.values[: len(x)]]
-    return Curve(line.label, x, [s.mean for s in ours], [s.std for s in ours], quiet=line.heuristic)
+def y_limits(low: float, high: float) -> tuple[float, float]:
+    """Return the limits of an axis that shows values from ``low`` to ``high``."""
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
 
 
-def draw_curves(panels: Iterable[Panel], title: str, facts: Sequence[str], across: int = 3) -> Figure | None:
+def error_bar_ends(found: Iterable[Spread]) -> list[float]:
+    """Return both ends of the error bar of every known number."""
+    known = [(s.mean, 0.0 if isnan(s.std) else s.std) for s in found if not isnan(s.mean)]
+    return [end for mean, std in known for end in (mean - std, mean + std)]
+
+
+def draw_curves(
+    panels: Iterable[Panel], title: str, facts: Sequence[str], across: int = 3, notes: Sequence[str] = ()
+) -> Figure | None:
     """Draw the panels that have curves."""
     filled = [panel for panel in panels if panel.curves]
-    return curves(title, facts, filled, across) if filled else None
+    return curves(title, facts, filled, across, notes) if filled else None

@@ -11,8 +11,8 @@ from contig.experiments.rows import Spread
 from contig.plots import Panel
 from contig.reproduction.claims import Claim
 from contig.reproduction.items.base import Group
-from contig.reproduction.items.drawing import curve_of, draw_curves
 from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, finished
+from contig.reproduction.items.model_curves import draw_models
 from contig.reproduction.items.notes import NO_CURVES, known_nodes_notes, seeds_note
 from contig.reproduction.paper import BASELINE, MODEL, paper, published
 from contig.reproduction.stats import exact
@@ -55,11 +55,9 @@ class Fig3(EvaluatedItem):
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
         cutoffs = paper().items["fig3"].cutoffs
-        panels = [
-            Panel(grid.title, [curve_of(line, cutoffs) for line in grid.lines], "K", "Recall@K, %")
-            for grid in table.measured
-        ]
-        return draw_curves(panels, title, facts)
+        rows = [{grid.title: grid.lines} for grid in table.measured]
+        frame = Panel("", (), "K", "Recall@K, %")
+        return draw_models(rows, cutoffs, frame, title, facts)
 
     def claims(self, table: Table) -> Iterator[Claim]:
         gains = {line.label: line.values[0] for grid in table.derived for line in grid.lines}

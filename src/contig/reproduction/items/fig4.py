@@ -12,8 +12,8 @@ from contig.models import model_class
 from contig.plots import Panel
 from contig.reproduction.claims import UNJUDGED, Claim
 from contig.reproduction.items.base import Group
-from contig.reproduction.items.drawing import curve_of, draw_curves
 from contig.reproduction.items.evaluated import EvaluatedItem, ModelResults, finished
+from contig.reproduction.items.model_curves import draw_models
 from contig.reproduction.items.notes import NO_NUMBERS, claim_note, known_nodes_notes, seeds_note
 from contig.reproduction.paper import BASELINE, MODEL, paper
 from contig.reproduction.stats import exact
@@ -62,18 +62,12 @@ class Fig4(EvaluatedItem):
         ]
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
-        panels = [
-            Panel(
-                f"{grid.title}, {section}",
-                [curve_of(line, range(len(SETS))) for line in grid.section(section)],
-                "quantile of the interval",
-                "AP, %",
-                SETS,
-            )
+        rows = [
+            {f"{grid.title}, {section}": grid.section(section) for section in SELECTIONS}
             for grid in table.measured
-            for section in SELECTIONS
         ]
-        return draw_curves(panels, title, facts, across=2)
+        frame = Panel("", (), "quantile of the interval", "AP, %", SETS)
+        return draw_models(rows, range(len(SETS)), frame, title, facts, across=2)
 
     def claims(self, table: Table) -> Iterator[Claim]:
         for grid in self.shown_grids(table):

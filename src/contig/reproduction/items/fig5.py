@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 from contig.data.splits import chronological_split
 from contig.experiments.recipes import Recipe
 from contig.experiments.rows import Row, Spread, collect
-from contig.plots import Curve, Panel, curves
+from contig.plots import Curve, Marked, Panel, curves
 from contig.reproduction.claims import UNJUDGED, Claim
 from contig.reproduction.datasets import StudyDataset
 from contig.reproduction.items.base import Group
+from contig.reproduction.items.drawing import error_bar_ends, y_limits
 from contig.reproduction.items.notes import NO_NUMBERS, claim_note, inductive_note, listed, seeds_note
 from contig.reproduction.items.variants import VariantItem, changed
 from contig.reproduction.paper import COMPARABLE, paper
@@ -109,7 +110,7 @@ class Fig5(VariantItem):
         return [f"{'; '.join(f'{SYMBOLS[option]} is the {what}' for option, what in MEANINGS.items())}."]
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
-        """Draw a row of panels for each dataset; one without results keeps its place."""
+        """Draw a row of panels for each dataset, with one y axis; one without results keeps its place."""
         panels = [_panel(grid, option) for grid in table.grids for option in SYMBOLS]
         return curves(title, facts, panels, len(SYMBOLS)) if panels else None
 
@@ -150,8 +151,12 @@ def _panel(grid: Grid, option: str) -> Panel:
     for column, section in enumerate(COMPARABLE if lines else ()):
         found = [line.values[column].ours for line in lines]
         mean, std = [s.mean for s in found], [s.std for s in found]
-        drawn.append(Curve(section, x, mean, std, dashed=column > 0))
-    return Panel(f"{grid.title}: {symbol}", drawn, symbol, "AP, %")
+        drawn.append(Curve(section, x, mean, std, on_top=column > 0, dashed=column > 0))
+    chosen = paper().settings[option]
+    marked = Marked(chosen, "the paper's value") if chosen in x else None
+    ends = error_bar_ends(value.ours for line in grid.lines for value in line.values)
+    limits = y_limits(min(ends), max(ends)) if ends else None
+    return Panel(f"{grid.title}: {symbol}", drawn, symbol, "AP, %", y_limits=limits, marked=marked)
 
 
 # --- claims ------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan, nan
-from statistics import mean
+from statistics import geometric_mean, mean
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from contig.experiments.jobs import Job
@@ -117,14 +117,15 @@ class Fig6(VariantItem):
             yield from ((group.dataset, replace(job.recipe, variant=PLAIN)) for job in group.jobs if job.done)
 
     def draw(self, table: Table, title: str, facts: Sequence[str]) -> Figure | None:
-        """Draw both ways to grow in one panel, each with its fitted power law."""
+        """Draw both ways to grow in one panel, each with its fitted power law, and linear growth."""
         measured, fitted = [], []
         for grid in table.measured:
             for series in dict.fromkeys(line.section for line in grid.lines):
-                curve, law = _curves(series, grid.section(series))
+                curve = _measured(series, grid.section(series))
                 measured.append(curve)
-                fitted += law
-        panel = Panel("one epoch", [*measured, *fitted], "training events", "seconds", log=True)
+                fitted += _fitted(curve)
+        drawn = [*measured, *_linear_growth(measured), *fitted]
+        panel = Panel("one epoch", drawn, "training events", "seconds", log_x=True, log_y=True)
         return draw_curves([panel], title, facts)
 
     def claims(self, table: Table) -> Iterator[Claim]:
@@ -160,15 +161,31 @@ def _line(timing: Timing, series: str) -> Line:
     return Line(f"{timing.events:,}", tuple(Value(exact(x), seeds=1) for x in numbers), series)
 
 
-def _curves(series: str, lines: Sequence[Line]) -> tuple[Curve, list[Curve]]:
-    """Return the measured curve, and the fitted one if there is a fit."""
+def _measured(series: str, lines: Sequence[Line]) -> Curve:
     trained, seconds = ([line.values[COLUMNS.index(c)].ours.mean for line in lines] for c in COLUMNS[:3:2])
-    no_errors = [nan] * len(trained)
-    if (law := fit_power_law(trained, seconds)) is None:
-        return Curve(series, trained, seconds, no_errors), []
-    name = f"{series}: time ~ events^({law.exponent:.3f}{_error(law.error)})"
-    fitted = Curve("fitted", trained, [law(size) for size in trained], no_errors, quiet=True, dashed=True)
-    return Curve(name, trained, seconds, no_errors), [fitted]
+    return Curve(series, trained, seconds, [nan] * len(lines), line=False, on_top=True)
+
+
+def _fitted(measured: Curve) -> list[Curve]:
+    """Return the power law of a measured curve, if there is one."""
+    if (law := fit_power_law(measured.x, measured.y)) is None:
+        return []
+    name = f"{measured.name}, fitted: events^({law.exponent:.3f}{_error(law.error)})"
+    seconds = [law(size) for size in measured.x]
+    return [measured._replace(name=name, y=seconds, on_top=False, line=True, marks=False, like=measured.name)]
+
+
+def _linear_growth(measured: Sequence[Curve]) -> list[Curve]:
+    """Return a line of exponent 1 through the middle of all points, if there are several sizes."""
+    points = [point for curve in measured for point in zip(curve.x, curve.y, strict=True)]
+    if not points:
+        return []
+    ends = [end(x for x, _ in points) for end in (min, max)]
+    if ends[0] == ends[1]:
+        return []
+    cost = geometric_mean(y / x for x, y in points)
+    seconds = [cost * size for size in ends]
+    return [Curve("linear growth: events^1", ends, seconds, [nan] * 2, quiet=True, dashed=True, marks=False)]
 
 
 def _linear(exponent: Spread) -> Verdict:
