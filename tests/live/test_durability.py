@@ -6,6 +6,7 @@ import errno
 import logging
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -138,6 +139,33 @@ def test_snapshots_that_fail_are_not_repeated_with_every_batch(
             assert "No space" in (engine.status().snapshot_error or "")
         snapshots.take()
         assert engine.status().snapshot_error is None
+
+
+def test_events_that_arrive_in_the_pause_are_saved_after_it(
+    run: Path, tiny: EventStream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only after the next interval, which is an hour."""
+    monkeypatch.setattr(snapshotter, "FIRST_PAUSE", 0.3)
+    saved, failed = threading.Event(), threading.Event()
+
+    def full(batches: int, content: object) -> None:
+        failed.set()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with open_engine(tmp_path, run, snapshot_every_events=1) as engine:
+        folder = engine._snapshots.folder
+        save = folder.save
+
+        def mended(batches: int, content: Any) -> None:
+            save(batches, content)
+            saved.set()
+
+        monkeypatch.setattr(folder, "save", full)
+        send(engine, tiny, HEAD, HEAD + 1)
+        assert failed.wait(60)
+        monkeypatch.setattr(folder, "save", mended)
+        send(engine, tiny, HEAD + 1, HEAD + 2)
+        assert saved.wait(60)
 
 
 def test_a_damaged_snapshot_does_not_count_as_kept(run: Path, tiny: EventStream, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from contig.benchmarks.measurement import Measurement
 from contig.benchmarks.steps import TrainingSteps
 from contig.benchmarks.timing import time_steps
 from contig.errors import ConfigError
+from contig.experiments.recipe_files import find_recipe_file
 from contig.experiments.recipes import Recipe, read_recipes
 from contig.training.session import Session
 
@@ -18,10 +19,11 @@ WARM_UP, BLOCK = 20, 5  # steps; some variants are so slow that more would take 
 def measure_departures(bench: Bench) -> Iterator[Measurement]:
     """Compare a step of the recipe's own settings with one of each of its variants or other models."""
     try:
-        default, *variants = read_recipes(bench.settings.recipe)
-    except ConfigError as error:
+        path = find_recipe_file(bench.settings.recipe)
+    except ConfigError as error:  # there is no such file
         yield Measurement.missing("departures", str(error))
         return
+    default, *variants = read_recipes(path)
     training = _training(bench, default)
     for variant in variants:
         yield _compare(bench, training, default, variant)

@@ -21,7 +21,7 @@ class DrawnPairs(NamedTuple):
 
     src: Tensor
     dst: Tensor
-    usable: Tensor  # False where no pair had met before, or the drawn one meets at the event's own time
+    usable: Tensor  # False where no pair had met before (any is drawn), or the drawn one meets just then
 
 
 class MetPairs:
@@ -44,7 +44,10 @@ class MetPairs:
         self._nodes = stream.num_nodes
 
     def draw(self, t: Tensor, uniform: Tensor) -> DrawnPairs:
-        """Draw a pair for each of the times ``t`` ``[events]`` by as many numbers from 0 to 1."""
+        """Draw a pair for each of the times ``t`` ``[events]``, which are times of the meetings.
+
+        ``uniform`` has as many numbers from 0 to 1.
+        """
         known = torch.searchsorted(self._known_at, t)
         place = (uniform * known).long()
         meeting = place * len(self._times) + torch.searchsorted(self._times, t)

@@ -42,8 +42,8 @@ ALWAYS: dict[str, Callable[[Any], str]] = {
     "epochs": lambda number: f"at most {counted(number, 'epoch')}",
     "patience": lambda number: f"patience {number}",
 }
-# A table has many seeds, and describes its events with its protocol.
-NEVER = {"seed", *PROTOCOL_OPTIONS} - {"batch_size"}
+# A table has many seeds, and describes its events with its protocol; the others are not about the model.
+NEVER = {"seed", "compile", "graph_in", *PROTOCOL_OPTIONS} - {"batch_size"}
 
 
 class _Settings(NamedTuple):

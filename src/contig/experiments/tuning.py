@@ -340,7 +340,7 @@ def _against(parameter: Parameter, trials: Sequence[Trial], label: str) -> Any:
         log = parameter.log
     points.sort()
     x, y = [a for a, _ in points], [100 * b for _, b in points]
-    curve = plots.Curve("trial", x, y, [math.nan] * len(x))
+    curve = plots.Curve("trial", x, y, [math.nan] * len(x), line=False)
     return plots.Panel(parameter.name, [curve], parameter.name, label, ticks, log_x=log)
 
 

@@ -74,15 +74,18 @@ class Snapshotter:
         return self.graph.history.num_events - self.trained_events
 
     def _work(self) -> None:
+        due = time.monotonic() + self.settings.snapshot_every_seconds
         while True:
-            pause = self._retry_at - time.monotonic()
-            self._wake.wait(max(self.settings.snapshot_every_seconds, pause))
-            self._wake.clear()
+            if self._wake.wait(max(0.0, max(due, self._retry_at) - time.monotonic())):
+                self._wake.clear()
+                due = time.monotonic()
             if self._stopping:
                 return
             with self._taking:
-                if time.monotonic() >= self._retry_at:
-                    self._take()
+                if time.monotonic() < self._retry_at:
+                    continue  # it stays due until the pause is over
+                self._take()
+            due = time.monotonic() + self.settings.snapshot_every_seconds
 
     def take(self) -> None:
         """Save a snapshot unless nothing has changed; a failure is logged and reported in the status."""

@@ -26,7 +26,7 @@ COLORS = (
 )
 QUIET = "#7b8794"
 MARKERS = "osD^vPX<>h*d"
-GRAY_DASHES: tuple[Any, ...] = ("-", DASHED, (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+GRAY_DASHES: tuple[Any, ...] = ("-", (0, (1, 1.5)), (0, (6, 2, 1, 2)), DASHED)
 MARKED_LINE: dict[str, Any] = {"color": SOFT, "alpha": 0.25, "linewidth": 9.0, "zorder": 1}
 MARKED_SIGN: dict[str, Any] = {"color": SOFT, "alpha": 0.25, "linestyle": "", "marker": "s", "markersize": 9}
 BAR_SHIFT = 1.5  # points
@@ -38,8 +38,8 @@ PANEL_MARGIN = 0.9  # inches beside the axes of a panel
 class Curve(NamedTuple):
     """Points with their standard deviations; missing numbers are NaN.
 
-    The first curve of a figure is the widest. One on top of it is narrow enough to show it where both are
-    alike, and a quiet one is gray and behind all others.
+    Where a curve is drawn on top, the first one of the figure is wide, so that both show where they are
+    alike. A quiet one is gray and behind all others.
     """
 
     name: str
@@ -149,8 +149,9 @@ def _looks(panels: Sequence[Panel]) -> dict[str, _Look]:
     quiet = [curve for curve in order if curve.quiet]
     others = sorted((c for c in order if not c.quiet), key=lambda c: c.like in named)  # use up no colors
     looks = {curve.name: _gray_look(number, curve) for number, curve in enumerate(quiet)}
+    on_top = any(curve.on_top for curve in others)
     for number, curve in enumerate(others):
-        looks[curve.name] = _look(number, curve)
+        looks[curve.name] = _look(number, curve, wide=on_top and number == 0)
         if curve.like in looks:
             looks[curve.name].line.update(color=looks[curve.like].line["color"], markerfacecolor="white")
     return {curve.name: looks[curve.name] for curve in order}
@@ -168,9 +169,9 @@ def _names(panels: Sequence[Panel]) -> list[str]:
     return names
 
 
-def _look(number: int, curve: Curve) -> _Look:
+def _look(number: int, curve: Curve, *, wide: bool) -> _Look:
     own = {**_signs(number, curve), "color": COLORS[number % len(COLORS)]}
-    if number == 0:
+    if wide:
         return _Look({**own, **FIRST}, -BAR_SHIFT)
     return _Look({**own, **ON_TOP}, BAR_SHIFT) if curve.on_top else _Look({**own, **OTHER})
 

@@ -62,7 +62,7 @@ class Session:
         self._negative = torch.zeros(
             (data.training.num_events, _candidates(config.train)), dtype=torch.int64, device=data.device
         )
-        self._met = _Met.of(data, train) if config.train.met_pairs else None
+        self._met = _Met.of(data, train) if config.train.met_pairs and self.model.learns else None
         self._drawn = False  # whether those are the negatives of the current epoch
         compiled = should_compile(self.model, config.train, data.device, -(-len(train) // size))
         self.optimizer = _adam(self.model, config.train, compiled) if self.model.learns else None
@@ -111,13 +111,13 @@ class Session:
     def draw_negatives(self) -> None:
         """Draw the negatives of a whole epoch, and count the nodes that its batches read."""
         self._generator_before_draw = self.negatives.generator.get_state()
-        history, events = self.data.training, self.walker.schedule.events
-        src, count, met = history.events["src"], _candidates(self.config.train), self.config.train.historical
+        history, events, train = self.data.training, self.walker.schedule.events, self.config.train
+        src, count, historical = history.events["src"], _candidates(train), train.historical
         for part in events.split(DRAWN_AT_ONCE):
-            self._negative[part] = self.negatives.draw(part, src[part], count, historical=met)
+            self._negative[part] = self.negatives.draw(part, src[part], count, historical=historical)
             if self._met is not None:
                 self._met.draw(part, history.events["t"][part], self.negatives.generator)
-        size, nodes = self.config.train.batch_size, self._negative[events]
+        size, nodes = train.batch_size, self._negative[events]
         if self._met is not None:
             nodes = torch.cat([nodes, self._met.drawn.src[events], self._met.drawn.dst[events]], dim=1)
         # An epoch starts with a state that knows nothing; a resumed one must count the same nodes.
@@ -152,7 +152,10 @@ class Session:
         return share * (loss if penalty is None else loss + penalty)
 
     def _score_met(self, batch: EventBatch, drawn: DrawnPairs) -> tuple[Tensor, Tensor]:
-        """Return the logits of the pairs that met before, and which of them are usable, ``[events]``."""
+        """Return the logits of the pairs that met before, and which of them are usable, ``[events]``.
+
+        They have a call of their own, because a call has as many candidates for each of its sources.
+        """
         src, dst, usable = (column[batch.event] for column in drawn)
         history = self.data.training
         met = self.model.link(self.state, history, src.squeeze(1), dst, batch.t, batch.as_of)
