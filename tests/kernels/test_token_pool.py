@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import gelu
 
 from contig.kernels.dispatch import disabled
-from contig.kernels.token_pool import OwnTokens, pool_related
+from contig.kernels.token_pool import OwnTokens, pool, pool_related
 
 WIDTH, SLOTS, FEATURES = 13, 5, 7
 
@@ -49,3 +49,19 @@ def test_pairs_are_pooled_one_by_one(side: int, compiled: bool) -> None:
         with disabled():
             found = pool_related(own, related, weight, side)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=2e-6)
+
+
+def test_tokens_that_are_not_numbers_raise_no_error() -> None:
+    """They do not change the gradients of others; a training says itself that its loss became NaN."""
+    given = torch.randn(2, SLOTS, WIDTH, generator=torch.Generator().manual_seed(0))
+    given[1] = torch.nan
+    mask = torch.ones(2, SLOTS, dtype=torch.bool)
+    compiled, plain = given.clone().requires_grad_(), given.clone().requires_grad_()
+    pooled = pool(compiled, mask)
+    pooled.sum().backward()
+    with disabled():
+        pool(plain, mask).sum().backward()
+    assert pooled[1].isnan().any()
+    assert compiled.grad is not None
+    assert plain.grad is not None
+    torch.testing.assert_close(compiled.grad[0], plain.grad[0])

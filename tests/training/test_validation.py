@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import average_precision_score
 from support.trained import bit_identical, load_saved, train_tiny
 from torch import Tensor, nn
 
@@ -17,6 +18,7 @@ import contig
 from contig.data.events import EventStream
 from contig.data.splits import chronological_split
 from contig.errors import RunError
+from contig.tasks.link_negatives import draw_negatives
 from contig.tasks.ranking import sample_negatives
 from contig.tasks.results import LinkMetrics, Selections
 from contig.training import validation
@@ -87,16 +89,38 @@ def test_mrr_is_that_of_the_sampled_candidates(stream: EventStream, tmp_path: Pa
     assert run.metrics.epochs[0].val_mrr == pytest.approx(np.mean([1 / (1 + count) for count in ahead]))
 
 
-def test_mrr_does_not_disturb_the_training(stream: EventStream, tmp_path: Path) -> None:
+def test_the_ap_among_known_pairs_is_that_of_historical_negatives(
+    stream: EventStream, tmp_path: Path
+) -> None:
+    run = fit(
+        stream, ByNumber, out=tmp_path / "run", show=False, epochs=1, batch_size=30, monitor="historical-ap"
+    )
+    split = chronological_split(stream)
+    negative = draw_negatives(stream, split, split.val, "historical").ours
+    expected = [
+        average_precision_score([1] * len(dst) + [0] * len(dst), [*-dst, *-wrong])
+        for dst, wrong in (
+            (stream.dst[split.val[at : at + 30]], negative.dst[at : at + 30])
+            for at in range(0, len(split.val), 30)
+        )
+    ]
+    assert (negative.src != stream.src[split.val]).any()
+    assert run.metrics.epochs[0].val_ap_historical == pytest.approx(np.mean(expected))
+
+
+@pytest.mark.parametrize(("monitor", "metric"), [("mrr", "val_mrr"), ("historical-ap", "val_ap_historical")])
+def test_more_metrics_do_not_disturb_the_training(
+    monitor: str, metric: str, stream: EventStream, tmp_path: Path
+) -> None:
     by_ap = train_tiny(stream, tmp_path / "ap", epochs=2)
-    by_mrr = train_tiny(stream, tmp_path / "mrr", epochs=2, monitor="mrr")
-    assert all(isnan(row.val_mrr) for row in by_ap.metrics.epochs)
-    assert [row.val_ap for row in by_ap.metrics.epochs] == [row.val_ap for row in by_mrr.metrics.epochs]
-    left, right = (load_saved(tmp_path / name, "checkpoint.pt") for name in ("ap", "mrr"))
+    by_other = train_tiny(stream, tmp_path / "other", epochs=2, monitor=monitor)
+    assert all(isnan(getattr(row, metric)) for row in by_ap.metrics.epochs)
+    assert [row.val_ap for row in by_ap.metrics.epochs] == [row.val_ap for row in by_other.metrics.epochs]
+    left, right = (load_saved(tmp_path / name, "checkpoint.pt") for name in ("ap", "other"))
     assert bit_identical(left["weights"], right["weights"])
     assert bit_identical(left["state"], right["state"])
-    mrr = [row.val_mrr for row in by_mrr.metrics.epochs]
-    assert by_mrr.metrics.best_epoch == 1 + int(np.argmax(mrr))
+    values = [getattr(row, metric) for row in by_other.metrics.epochs]
+    assert by_other.metrics.best_epoch == 1 + int(np.argmax(values))
 
 
 def test_inductive_ap_needs_new_nodes(tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ from contig.tasks.results import SCHEMA, DataFacts, Evaluation, LinkMetrics, Run
 class Epoch(Record):
     """One epoch: its training loss and its validation metrics.
 
-    ``val_ap_inductive`` is NaN where no validation event has a new node, ``val_mrr`` unless it is monitored.
+    ``val_ap_inductive`` is NaN where no validation event has a new node, ``val_ap_historical`` and
+    ``val_mrr`` unless they are monitored.
     """
 
     epoch: int  # counted from 1
@@ -32,6 +33,7 @@ class Epoch(Record):
     val_ap: float
     val_auc: float
     val_ap_inductive: float
+    val_ap_historical: float = nan
     val_mrr: float = nan
     train_seconds: float
     events_per_second: float  # 0 for a model that does not train
@@ -42,6 +44,7 @@ class Epoch(Record):
             "ap": self.val_ap,
             "auc": self.val_auc,
             "inductive-ap": self.val_ap_inductive,
+            "historical-ap": self.val_ap_historical,
             "mrr": self.val_mrr,
         }[monitor]
 
@@ -56,7 +59,7 @@ class Epoch(Record):
         if self.val_ap != self.val_ap:  # a final training has no validation
             return f"{epoch}  {speed}"
         monitored = ""
-        if monitor in ("auc", "mrr"):
+        if monitor in ("auc", "historical-ap", "mrr"):
             monitored = f"  {MONITORS[monitor]} {100 * self.metric(monitor):.2f}"
         return (
             f"{epoch}  validation AP {100 * self.val_ap:.2f}  inductive {inductive}{monitored}  {speed}"

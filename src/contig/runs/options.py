@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 # These determine the result of a heuristic too, which has nothing to train.
 PROTOCOL_OPTIONS = ("split", "final", "holdout", "split_seed", "batch_size")
 
-Monitor = Literal["ap", "auc", "inductive-ap", "mrr"]
-MONITORS: dict[Monitor, str] = {"ap": "AP", "auc": "AUC", "inductive-ap": "inductive AP", "mrr": "MRR"}
+Monitor = Literal["ap", "auc", "inductive-ap", "historical-ap", "mrr"]
+MONITORS: dict[Monitor, str] = {
+    "ap": "AP",
+    "auc": "AUC",
+    "inductive-ap": "inductive AP",
+    "historical-ap": "AP among known pairs",
+    "mrr": "MRR",
+}
 
 
 @dataclass(frozen=True)
@@ -58,8 +64,8 @@ class TrainOptions:
     patience: int = option(5, "epochs without a better validation metric before training stops", low=1)
     monitor: Monitor = option(
         "ap",
-        "validation metric that chooses the best epoch: ap, auc, inductive-ap (of events with a new node) or "
-        "mrr (among 20 sampled destinations; slower)",
+        "validation metric that chooses the best epoch: ap, auc, inductive-ap (of events with a new node), "
+        "historical-ap (with historical negatives; slower) or mrr (among 20 sampled destinations; slower)",
     )
     seed: int = option(0, "seed of weights, dropout and training negatives", low=0, below=2**63)
     split: str = option(

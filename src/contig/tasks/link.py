@@ -41,8 +41,8 @@ NegativeKind = Literal["random", "random-any", "historical", "inductive", "histo
 
 OURS, DYGLIB = "ind. ours", "ind. dyglib"  # as tables name the two protocols
 INDUCTIVE_NOTE = (
-    "ind.: events with a new node; their negatives are drawn among all destinations (ours) or among those "
-    "events alone (dyglib), as in published tables"
+    "ind.: events with a new node, with the negatives they have among all events (ours) or with negatives "
+    "drawn for them alone (dyglib), as in published tables"
 )
 DYGLIB_TEXT = "inductive events in batches of their own, with negatives among themselves, as DyGLib"
 FEW_BATCHES = 10  # of which a small one has weight

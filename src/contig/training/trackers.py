@@ -18,7 +18,7 @@ from contig.runs.config import RunConfig
 from contig.runs.metrics import Epoch, RunMetrics
 from contig.training.callbacks import Callback, TrainingStart
 
-CURVES = ("loss", "val_ap", "val_auc", "val_ap_inductive", "val_mrr")
+CURVES = ("loss", "val_ap", "val_auc", "val_ap_inductive", "val_ap_historical", "val_mrr")
 
 
 class TensorBoardTracker(Callback):

@@ -14,7 +14,8 @@ from contig.runs.folder import RunFolder
 from contig.runs.metrics import Epoch
 from contig.tasks.link import link_report, no_links
 from contig.tasks.link_negatives import draw_negatives
-from contig.tasks.link_scoring import pairs_of
+from contig.tasks.link_scoring import LinkScorer, pairs_of
+from contig.tasks.metrics import LinkScores
 from contig.tasks.ranking import Ranker, sample_negatives
 from contig.tasks.recommend import recommend_report
 from contig.tasks.results import LinkMetrics, Selections
@@ -39,14 +40,17 @@ class Validation:
             return
         negatives = draw_negatives(data.stream, data.split, data.split.val)
         self.negative = pairs_of(negatives.ours, data.device)
+        if self.monitor == "historical-ap":
+            historical = draw_negatives(data.stream, data.split, data.split.val, "historical")
+            self.historical = pairs_of(historical.ours, data.device)
         if self.monitor == "mrr":
             self.candidates = sample_negatives(data.stream, data.split, data.split.val, MRR_CANDIDATES)
 
     def __call__(self, display: Display, stop: StopRequest) -> Epoch:
         session, data, progress = self.session, self.session.data, self.session.progress
-        mrr, report = math.nan, no_links()
+        historical, mrr, report = math.nan, math.nan, no_links()
         if not data.split.final:
-            mrr = self._mrr(display, stop)
+            historical, mrr = self._historical(display, stop), self._mrr(display, stop)
             report = self._report(display, stop)
         learned = len(data.split.train) if session.model.learns else 0
         row = Epoch(
@@ -55,6 +59,7 @@ class Validation:
             val_ap=report.transductive.ap,
             val_auc=report.transductive.auc,
             val_ap_inductive=report.inductive.ap,
+            val_ap_historical=historical,
             val_mrr=mrr,
             train_seconds=progress.train_seconds,
             events_per_second=learned / progress.train_seconds if learned else 0.0,
@@ -74,8 +79,25 @@ class Validation:
         scores = session.scorer(data.split.val, self.negative, stop.checked(task.advance))
         task.end()
         checked_loss(float(np.sum(scores)), session)
-        size, inductive = session.config.train.batch_size, session.model.inductive
+        return self._link_report(scores)
+
+    def _link_report(self, scores: LinkScores) -> Selections[LinkMetrics]:
+        data, size = self.session.data, self.session.config.train.batch_size
+        inductive = self.session.model.inductive
         return link_report(data.stream, data.split, data.split.val, scores, size, inductive=inductive)
+
+    def _historical(self, display: Display, stop: StopRequest) -> float:
+        """Return the AP with historical negatives, on a copy of the state; NaN if not monitored."""
+        session, data = self.session, self.session.data
+        if self.monitor != "historical-ap":
+            return math.nan
+        size = session.config.train.batch_size
+        scorer = LinkScorer(session.model, session.state.clone(), data.history, size, replace_source=True)
+        task = display.task("validation, historical negatives", len(data.split.val))
+        scores = scorer(data.split.val, self.historical, stop.checked(task.advance))
+        task.end()
+        checked_loss(float(np.sum(scores)), session)
+        return self._link_report(scores).transductive.ap
 
     def _mrr(self, display: Display, stop: StopRequest) -> float:
         """Rank the destinations of the validation events, on a copy of the state; NaN if not monitored."""

@@ -147,8 +147,8 @@ def _count_zeros(ties: Array, most: Array) -> None:
 
 @compile_loop
 def _share(shares: Array, grad: Array, ties: Array) -> None:
-    for d in range(len(shares)):
-        shares[d] = grad[d] / ties[d]
+    for d in range(len(shares)):  # a maximum that is NaN equals no token
+        shares[d] = grad[d] / ties[d] if ties[d] else np.nan
 
 
 @compile_loop
