@@ -169,6 +169,8 @@ def test_pairs_that_met_before_are_part_of_the_loss(stream: EventStream) -> None
     events = torch.from_numpy(one.data.split.train)
     met = one._met
     assert met is not None
+    sources = met.drawn.src
+    assert sources is not None
     history = one.data.training
     seen: set[tuple[int, int]] = set()
     columns = [history.events[name][events].tolist() for name in ("src", "dst", "t")]
@@ -177,8 +179,8 @@ def test_pairs_that_met_before_are_part_of_the_loss(stream: EventStream) -> None
     for event, (_, _, t) in zip(events.tolist(), rows, strict=True):
         while later[0][2] < t:
             seen.add(later.pop(0)[:2])
-        pair = int(met.drawn.src[event]), int(met.drawn.dst[event])
-        assert bool(met.drawn.usable[event]) == (bool(seen) and (*pair, t) not in rows)
+        pair = int(sources[event]), int(met.drawn.dst[event])
+        assert bool(met.usable[event]) == (bool(seen) and (*pair, t) not in rows)
         assert pair in seen or not seen
     one.model.load_state_dict(plain.model.state_dict())
     plain._negative.copy_(one._negative)
@@ -186,13 +188,13 @@ def test_pairs_that_met_before_are_part_of_the_loss(stream: EventStream) -> None
         batch = EventBatch.of(history, events[start:stop])
         terms = []
         for row, event in enumerate(batch.event.tolist()):
-            src, dst, usable = (column[event] for column in met.drawn)
-            asked = (src, batch.t[row : row + 1]), (batch.src[row : row + 1], batch.t[row : row + 1])
-            wrong = one.model.link(one.state, history, asked[0][0], dst[None], asked[0][1], batch.as_of)
-            right = one.model.link(
-                one.state, history, asked[1][0], batch.dst[row : row + 1, None], asked[1][1], batch.as_of
+            when, own = batch.t[row : row + 1], batch.dst[row : row + 1, None]
+            wrong = one.model.link(
+                one.state, history, sources[event], met.drawn.dst[event, None], when, batch.as_of
             )
-            terms.append(-right.sigmoid().log() - float(usable) * (1 - wrong.sigmoid()).log())
+            right = one.model.link(one.state, history, batch.src[row : row + 1], own, when, batch.as_of)
+            usable = float(met.usable[event])
+            terms.append(-right.sigmoid().log() - usable * (1 - wrong.sigmoid()).log())
         extra = torch.stack(terms).mean() / 2
         difference = one.loss(batch) - plain.loss(batch)
         torch.testing.assert_close(difference, 0.7 * extra, rtol=1e-4, atol=1e-5)

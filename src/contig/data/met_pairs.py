@@ -17,7 +17,7 @@ from contig.data.events import EventStream
 
 
 class DrawnPairs(NamedTuple):
-    """A pair for each event; every field is ``[events, 1]``."""
+    """A pair for each event; every field is ``[events]``."""
 
     src: Tensor
     dst: Tensor
@@ -55,4 +55,4 @@ class MetPairs:
         usable = (known > 0) & (self._meetings[found] != meeting)
         code = self._codes[place]
         src = torch.div(code, self._nodes, rounding_mode="floor")
-        return DrawnPairs(*(column.unsqueeze(1) for column in (src, code - src * self._nodes, usable)))
+        return DrawnPairs(src, code - src * self._nodes, usable)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contig.data.met_pairs import DrawnPairs, MetPairs
+from contig.data.met_pairs import MetPairs
 from contig.data.negatives import Negatives
 from contig.errors import ConfigError
 from contig.layers.losses import link_loss, met_pair_loss
@@ -119,7 +119,7 @@ class Session:
                 self._met.draw(part, history.events["t"][part], self.negatives.generator)
         size, nodes = train.batch_size, self._negative[events]
         if self._met is not None:
-            nodes = torch.cat([nodes, self._met.drawn.src[events], self._met.drawn.dst[events]], dim=1)
+            nodes = torch.cat([nodes, self._met.drawn.of(events).nodes], dim=1)
         # An epoch starts with a state that knows nothing; a resumed one must count the same nodes.
         self.walker.expect(count_nodes(self.model, None, history, events, nodes, size))
         self._drawn = True
@@ -137,7 +137,7 @@ class Session:
         return loss
 
     def loss(self, batch: EventBatch) -> Tensor:
-        """Compute the cross-entropy of a batch's links and their negatives, plus what options and model add.
+        """Compute the cross-entropy of a batch's links and negatives, plus what options and the model add.
 
         Several ranks divide the batch; the sum of what they return is its loss.
         """
@@ -146,20 +146,22 @@ class Session:
         logits = score_batch(self.model, self.state, self.data.training, batch, NegativePairs(negative))
         loss = link_loss(logits, self.config.train.loss)
         if self._met is not None:
-            met, usable = self._score_met(batch, self._met.drawn)
+            met = self._score_met(batch, self._met.drawn.of(batch.event))
+            usable = self._met.usable[batch.event]
             loss = loss + self.config.train.met_pairs * met_pair_loss(logits[:, 0], met, usable)
         penalty = self.model.penalty(self.state, self.data.training, batch, negative)
         return share * (loss if penalty is None else loss + penalty)
 
-    def _score_met(self, batch: EventBatch, drawn: DrawnPairs) -> tuple[Tensor, Tensor]:
-        """Return the logits of the pairs that met before, and which of them are usable, ``[events]``.
+    def _score_met(self, batch: EventBatch, met: NegativePairs) -> Tensor:
+        """Return the logits ``[events]`` of the pairs that met before.
 
         They have a call of their own, because a call has as many candidates for each of its sources.
         """
-        src, dst, usable = (column[batch.event] for column in drawn)
-        history = self.data.training
-        met = self.model.link(self.state, history, src.squeeze(1), dst, batch.t, batch.as_of)
-        return met.squeeze(1), usable.squeeze(1)
+        assert met.src is not None
+        logits = self.model.link(
+            self.state, self.data.training, met.src.squeeze(1), met.dst, batch.t, batch.as_of
+        )
+        return logits.squeeze(1)
 
     def _learn(self, loss: Tensor) -> Tensor:
         assert self.optimizer is not None
@@ -239,22 +241,22 @@ class _Met(NamedTuple):
     """The pairs that met before, and those drawn for every event of the stream in the current epoch."""
 
     pairs: MetPairs
-    drawn: DrawnPairs  # in memory that a captured step may keep reading
+    drawn: NegativePairs
+    usable: Tensor
 
     @classmethod
     def of(cls, data: PreparedStream, train: NDArray[np.int64]) -> _Met:
         """Let the training events be the meetings."""
-        nodes = torch.zeros((data.training.num_events, 1), dtype=torch.int64, device=data.device)
-        usable = torch.zeros_like(nodes, dtype=torch.bool)
-        return cls(
-            MetPairs(data.stream, train, data.device), DrawnPairs(nodes, torch.zeros_like(nodes), usable)
-        )
+        drawn = NegativePairs.blank(data.training, replace_source=True)
+        usable = torch.zeros(len(drawn.dst), dtype=torch.bool, device=drawn.dst.device)
+        return cls(MetPairs(data.stream, train, data.device), drawn, usable)
 
     def draw(self, events: Tensor, t: Tensor, generator: torch.Generator) -> None:
         """Draw those of some events."""
         uniform = torch.rand(len(t), dtype=torch.float64, device=t.device, generator=generator)
-        for kept, found in zip(self.drawn, self.pairs.draw(t, uniform), strict=True):
-            kept[events] = found
+        found = self.pairs.draw(t, uniform)
+        self.drawn.set(events, NegativePairs(found.dst.unsqueeze(1), found.src.unsqueeze(1)))
+        self.usable[events] = found.usable
 
 
 def _own_part(batch: EventBatch, here: Ranks) -> tuple[EventBatch, float]:

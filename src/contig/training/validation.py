@@ -14,8 +14,7 @@ from contig.runs.folder import RunFolder
 from contig.runs.metrics import Epoch
 from contig.tasks.link import link_report, no_links
 from contig.tasks.link_negatives import draw_negatives
-from contig.tasks.link_scoring import LinkScorer, pairs_of
-from contig.tasks.metrics import LinkScores
+from contig.tasks.link_scoring import LinkScorer, NegativePairs, pairs_of
 from contig.tasks.ranking import Ranker, sample_negatives
 from contig.tasks.recommend import recommend_report
 from contig.tasks.results import LinkMetrics, Selections
@@ -74,30 +73,28 @@ class Validation:
         return row
 
     def _report(self, display: Display, stop: StopRequest) -> Selections[LinkMetrics]:
-        session, data = self.session, self.session.data
-        task = display.task("validation", len(data.split.val))
-        scores = session.scorer(data.split.val, self.negative, stop.checked(task.advance))
-        task.end()
-        checked_loss(float(np.sum(scores)), session)
-        return self._link_report(scores)
-
-    def _link_report(self, scores: LinkScores) -> Selections[LinkMetrics]:
-        data, size = self.session.data, self.session.config.train.batch_size
-        inductive = self.session.model.inductive
-        return link_report(data.stream, data.split, data.split.val, scores, size, inductive=inductive)
+        return self._links("validation", self.session.scorer, self.negative, display, stop)
 
     def _historical(self, display: Display, stop: StopRequest) -> float:
         """Return the AP with historical negatives, on a copy of the state; NaN if not monitored."""
-        session, data = self.session, self.session.data
         if self.monitor != "historical-ap":
             return math.nan
-        size = session.config.train.batch_size
-        scorer = LinkScorer(session.model, session.state.clone(), data.history, size, replace_source=True)
-        task = display.task("validation, historical negatives", len(data.split.val))
-        scores = scorer(data.split.val, self.historical, stop.checked(task.advance))
+        session, size = self.session, self.session.config.train.batch_size
+        history = session.data.history
+        scorer = LinkScorer(session.model, session.state.clone(), history, size, replace_source=True)
+        report = self._links("validation, historical negatives", scorer, self.historical, display, stop)
+        return report.transductive.ap
+
+    def _links(
+        self, name: str, scorer: LinkScorer, negative: NegativePairs, display: Display, stop: StopRequest
+    ) -> Selections[LinkMetrics]:
+        session, data = self.session, self.session.data
+        task = display.task(name, len(data.split.val))
+        scores = scorer(data.split.val, negative, stop.checked(task.advance))
         task.end()
         checked_loss(float(np.sum(scores)), session)
-        return self._link_report(scores).transductive.ap
+        size, inductive = session.config.train.batch_size, session.model.inductive
+        return link_report(data.stream, data.split, data.split.val, scores, size, inductive=inductive)
 
     def _mrr(self, display: Display, stop: StopRequest) -> float:
         """Rank the destinations of the validation events, on a copy of the state; NaN if not monitored."""
