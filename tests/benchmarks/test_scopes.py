@@ -1,13 +1,16 @@
-"""Scopes are compared on graphs of the sizes that the settings allow."""
+"""Scopes are compared on graphs of the sizes that the settings allow, late in their streams."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
+import torch
 
 from contig.benchmarks import scopes
-from contig.benchmarks.bench import Bench
+from contig.benchmarks.bench import Bench, run_config
+from contig.models.bases.memory import MemoryModel
+from contig.training.session import Session
 
 
 def test_each_size_is_compared_with_each_other_scope(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +21,28 @@ def test_each_size_is_compared_with_each_other_scope(bench: Bench, monkeypatch: 
         (f"{nodes} nodes", f"ours, scope {scope}") for nodes in (60, 200) for scope in ("pair", "all")
     ]
     assert all(row.ratio is not None and row.ratio > 0 for row in rows)
+
+
+@pytest.mark.parametrize("scope", ["near", "all"])
+def test_the_earlier_events_are_entered_as_if_they_had_been_observed(bench: Bench, scope: str) -> None:
+    config = run_config("contig", bench.settings, scope=scope)
+    entered, observed = Session(bench.data, config), Session(bench.data, config)
+    steps = len(entered.steps) // 2
+    for session in (entered, observed):
+        session.begin_epoch()
+    for _ in range(steps):
+        observed.train_step()
+    assert isinstance(entered.model, MemoryModel)
+    earlier = entered.walker.schedule.events[: steps * config.train.batch_size]
+    scopes.enter_latest(entered, entered.model, earlier)
+    for name in {"last", "named"} & entered.state.rows.keys():
+        assert torch.equal(entered.state[name], observed.state[name]), name
+
+
+def test_the_last_steps_of_an_epoch_are_taken(bench: Bench) -> None:
+    steps = scopes.LateSteps(Session(bench.data, run_config("contig", bench.settings)), 3)
+    steps.rewind()
+    steps.advance(3)
+    size = steps.session.config.train.batch_size
+    assert steps.session.progress.step == len(bench.data.split.train) // size
+    assert int(steps.session.state["last"].max()) >= steps.start * size
