@@ -58,10 +58,8 @@ def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
     gradients to the same rows, and summing them there would dominate the step.
     """
     # not marked[ids] = 1, which copies the number to the device: a CUDA graph capture forbids that
-    marked = torch.zeros(num_nodes, dtype=torch.int64, device=ids.device).index_fill_(0, ids, 1)
-    position = marked.cumsum(0) - 1
-    found = torch.zeros(room + 1, dtype=torch.int64, device=ids.device)
-    nodes = torch.arange(num_nodes, device=ids.device)
-    found[torch.where(marked > 0, position, room)] = nodes  # the last place absorbs all others
-    count = (position[-1] + 1).clamp(min=1)
-    return found[torch.arange(room, device=ids.device) % count], position[ids]
+    marked = torch.zeros(num_nodes, dtype=torch.int32, device=ids.device).index_fill_(0, ids, 1)
+    rank = marked.cumsum(0, dtype=torch.int32)  # 1 at the smallest of the ids, 2 at the next
+    wanted = 1 + torch.arange(room, dtype=torch.int32, device=ids.device) % rank[-1].clamp(min=1)
+    # a search, because writing every node to a place, most of them to one that is thrown away, takes longer
+    return torch.searchsorted(rank, wanted), rank[ids].long() - 1
