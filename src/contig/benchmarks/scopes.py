@@ -20,7 +20,7 @@ NODES = (1_000, 10_000, 100_000, 1_000_000)
 EVENTS_PER_NODE = 5
 MIN_BATCHES = 100  # that a small graph's stream has
 WARM_UP, BLOCK = 20, 5  # steps
-# With all nodes of a large graph, a step takes seconds on a CPU, and 36 GB with a million nodes.
+# With all nodes of a large graph, a step takes seconds on a CPU, and with a million over 30 GB.
 MANY_NODES, FEW_WARM_UP, FEW_BLOCKS = 100_000, 1, 3
 OTHERS = ("pair", "all")
 
@@ -76,6 +76,8 @@ def _with_nodes(bench: Bench, nodes: int) -> Iterator[Measurement]:
     data = prepare(stream, run_config("contig", s), bench.device)
     steps = len(data.split.train) // s.batch_size
     what, on_cpu = f"training step, contig, {nodes:,} nodes", bench.device.type == "cpu"
+    if data.device.type == "cuda":
+        torch.compiler.reset()  # torch compiles the same code for eight models at most
     for scope in OTHERS:
         if scope == "all" and nodes > MANY_NODES and on_cpu:
             yield Measurement.missing("scopes", "scope all takes too much memory", what)
