@@ -23,6 +23,19 @@ def test_each_size_is_compared_with_each_other_scope(bench: Bench, monkeypatch: 
     assert all(row.ratio is not None and row.ratio > 0 for row in rows)
 
 
+def test_near_is_compared_with_the_others(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+
+    def time_steps(sides: tuple[scopes.LateSteps, ...], *_: object) -> list[list[float]]:
+        compared.extend(side.session.config.model_options.scope for side in sides)
+        return [[1.0], [1.0]]
+
+    monkeypatch.setattr(scopes, "NODES", (60,))
+    monkeypatch.setattr(scopes, "time_steps", time_steps)
+    list(scopes.measure_scopes(bench))
+    assert compared == ["near", "pair", "near", "all"]
+
+
 @pytest.mark.parametrize("scope", ["near", "all"])
 def test_the_earlier_events_are_entered_as_if_they_had_been_observed(bench: Bench, scope: str) -> None:
     config = run_config("contig", bench.settings, scope=scope)
@@ -39,10 +52,15 @@ def test_the_earlier_events_are_entered_as_if_they_had_been_observed(bench: Benc
         assert torch.equal(entered.state[name], observed.state[name]), name
 
 
-def test_the_last_steps_of_an_epoch_are_taken(bench: Bench) -> None:
-    steps = scopes.LateSteps(Session(bench.data, run_config("contig", bench.settings)), 3)
-    steps.rewind()
-    steps.advance(3)
-    size = steps.session.config.train.batch_size
-    assert steps.session.progress.step == len(bench.data.split.train) // size
-    assert int(steps.session.state["last"].max()) >= steps.start * size
+def test_the_last_steps_of_an_epoch_are_taken_by_a_state_that_knows_those_before(bench: Bench) -> None:
+    config = run_config("contig", bench.settings, scope="near")
+    late, whole = scopes.LateSteps(Session(bench.data, config), 3), Session(bench.data, config)
+    whole.begin_epoch()
+    for _ in range(late.start):
+        whole.train_step()
+    for _ in range(2):  # a second rewind starts from the same state
+        late.rewind()
+        for name in ("last", "named"):
+            assert torch.equal(late.session.state[name], whole.state[name]), name
+        late.advance(3)
+        assert late.session.progress.step == len(bench.data.split.train) // config.train.batch_size

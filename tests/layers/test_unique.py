@@ -61,6 +61,15 @@ def test_packed_ids_fill_their_room_in_turn(ids: list[int], spare: int) -> None:
     assert position.tolist() == [unique_ids.index(node) for node in ids]
 
 
+@many
+@given(IDS, st.integers(0, 6))
+def test_ids_that_do_not_fit_are_not_packed(ids: list[int], room: int) -> None:
+    """Reading the rows of what is returned instead fails."""
+    if room < len(set(ids)):
+        found, _ = pack(torch.tensor(ids), NODES, room)
+        assert found.tolist() == room * [NODES]
+
+
 @pytest.mark.usefixtures("on_gpu")
 @pytest.mark.parametrize("ids", [[4, 4, 1], [3, 0, 3, 3, 2, 4], [0], [4, 3, 2, 1, 0]])
 @pytest.mark.parametrize("num_nodes", [5, 9])

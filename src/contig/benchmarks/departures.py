@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contig.benchmarks.bench import Bench, run_config
 from contig.benchmarks.measurement import Measurement
 from contig.benchmarks.steps import TrainingSteps
-from contig.benchmarks.timing import time_steps
+from contig.benchmarks.timing import forget_compiled, time_steps
 from contig.errors import ConfigError
 from contig.experiments.recipe_files import find_recipe_file
 from contig.experiments.recipes import Recipe, read_recipes
@@ -35,6 +35,7 @@ def _compare(bench: Bench, training: TrainingSteps, default: Recipe, variant: Re
     last = min(first + BLOCK * s.repeats, s.last)
     same = variant.model == default.model
     what, peer = f"training step, {default.model}", f"ours, {variant.variant if same else variant.model}"
+    forget_compiled(bench.device)
     steppers = training, _training(bench, variant)
     try:
         own, theirs = time_steps(steppers, first, last, s.repeats, bench.device)

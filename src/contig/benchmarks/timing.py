@@ -20,6 +20,15 @@ def synchronize(device: torch.device) -> None:
         torch.cuda.synchronize(device)
 
 
+def forget_compiled(device: torch.device) -> None:
+    """Forget compiled code, of which torch keeps that of eight models: those after them run uncompiled.
+
+    Call this before creating the sessions that are compared. Steps captured earlier keep theirs.
+    """
+    if device.type == "cuda":
+        torch.compiler.reset()
+
+
 def seconds(work: Work, device: torch.device) -> float:
     """Time one call of ``work``, including what it submits to the device."""
     synchronize(device)

@@ -52,7 +52,7 @@ def mentioned(ids: Tensor, num_nodes: int) -> Tensor:
 
 
 def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
-    """Return the distinct ids and each id's position, without a device sync.
+    """Return the distinct ids (at least one) and each id's position, without a device sync.
 
     The ids are repeated in turn until there are ``room`` of them. Copies of a single id would all send their
     gradients to the same rows, and summing them there would dominate the step.
@@ -61,5 +61,7 @@ def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
     marked = torch.zeros(num_nodes, dtype=torch.int32, device=ids.device).index_fill_(0, ids, 1)
     rank = marked.cumsum(0, dtype=torch.int32)  # 1 at the smallest of the ids, 2 at the next
     wanted = 1 + torch.arange(room, dtype=torch.int32, device=ids.device) % rank[-1].clamp(min=1)
+    # with too little room no id is found, so that whoever reads the rows of the ids fails
+    wanted = torch.where(rank[-1] <= room, wanted, num_nodes + 1)
     # a search, because writing every node to a place, most of them to one that is thrown away, takes longer
     return torch.searchsorted(rank, wanted), rank[ids].long() - 1
