@@ -167,6 +167,34 @@ def test_only_unfinished_work_is_resumed(complete: Complete, started: list[Work]
     assert "tgn" in table.read_text()
 
 
+def test_runs_of_other_events_or_settings_are_not_used_and_counted(
+    complete: Complete, started: list[Work]
+) -> None:
+    jobs = [work for work in complete.started if isinstance(work, Job)]
+    folders = [job.folder for job in jobs if "visits" in job.name][:2]
+    others = [
+        folder.with_name(re.sub("-[0-9a-f]{8}-(v[0-9]+)$", r"-01234567-\1", folder.name))
+        for folder in folders
+    ]
+    for folder, other in zip(folders, others, strict=True):
+        folder.rename(other)
+    answer = Answer(*complete.command, "--only-done")
+    for folder, other in zip(folders, others, strict=True):
+        other.rename(folder)
+    assert (
+        "2 runs of visits are not used: they were made with other settings or events than now" in answer.err
+    )
+    assert "(first 300 events, " in answer.err
+    assert "are not used" not in Answer(*complete.command, "--only-done").err
+
+
+def test_results_are_not_looked_for_in_a_folder_that_does_not_exist(complete: Complete, here: Path) -> None:
+    answer = Answer(*complete.command[:-1], "typo", "--only-done")
+    assert answer.code == 2
+    assert "there is no folder typo. Name another one with --out" in answer.err
+    assert not Path("typo").exists()
+
+
 def test_runs_with_other_numerics_are_used_only_on_request(
     complete: Complete, started: list[Work], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +277,7 @@ def test_notices_about_options_that_do_not_apply(
     words: list[str], message: str, here: Path, fast_training: None
 ) -> None:
     (here / "plain.csv").write_text("src,dst,t\n" + "".join(f"{i % 5},{7 + i % 3},{i}\n" for i in range(60)))
+    Path("runs/reproduce-quick").mkdir(parents=True)
     wanted = ["reproduce", *words, "--quick", "--only-done", "--datasets", "plain.csv"]
     assert message in Answer(*wanted).err
 

@@ -80,12 +80,28 @@ def test_a_smoke_test_shows_no_full_results(tmp_path: Path) -> None:
     assert names(call(tmp_path, "table4")) == ["table2", "table4"]
 
 
+def test_a_dataset_that_is_missing_is_tried_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    def missing(name: str, events: int | None, folder: Path) -> StudyDataset:
+        tried.append(name)
+        raise ConfigError(f"{name} is missing")
+
+    record(fill(planned(tmp_path, "table2 table4")), ("here", "gone"))
+    monkeypatch.setattr(earlier, "open_dataset", missing)
+    _, left_out = with_earlier(fill(planned(tmp_path, "fig3")), NAMES)
+    assert tried == ["here"]
+    assert left_out == [
+        "the report leaves out results of table2, table4 recorded in items.json: here is missing"
+    ]
+
+
 def test_what_cannot_be_read_again_is_left_out(tmp_path: Path) -> None:
     plan = fill(planned(tmp_path, "table2"))
     record(plan, ("here", "gone"))
     shown, left_out = with_earlier(fill(planned(tmp_path, "fig3")), NAMES)
     assert names(shown) == ["fig3"]
-    assert left_out == ["the report leaves out what an earlier call made of table2: here is missing"]
+    assert left_out == ["the report leaves out results of table2 recorded in items.json: here is missing"]
     (tmp_path / earlier.FILE).write_text("[]")
     with pytest.raises(RunError, match=r"items\.json.*Delete it"):
         with_earlier(plan, NAMES)

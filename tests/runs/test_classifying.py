@@ -371,6 +371,9 @@ def test_a_run_without_useful_labels_is_refused(labels, problem: str) -> None:
     run = contig.fit(stream, "popularity", show=False)
     with pytest.raises(DataError, match=problem):
         run.classify(show=False)
+    if labels is None:  # that comes first, also where the events are known or cannot be read
+        with pytest.raises(DataError, match=problem):
+            run.classify("nowhere.csv", show=False)
 
 
 def test_the_command_writes_probabilities(run: contig.Run, later: pa.Table, tmp_path: Path) -> None:

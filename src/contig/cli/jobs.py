@@ -85,6 +85,11 @@ class Sweep(NamedTuple):
         from contig.experiments.parts import claimed
         from contig.locks import locked
 
+        if self.only_done and not folder.is_dir():
+            raise ConfigError(
+                f"--only-done shows finished runs, but there is no folder {folder}. Name another one with "
+                "--out, or leave out --only-done to train."
+            )
         if self.part.whole:  # only then it writes tables
             ctx.with_resource(locked(folder, wait=wait))
         if not self.only_done:

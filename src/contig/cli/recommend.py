@@ -136,8 +136,12 @@ def _note_cold_starts(lists: list[RecommendationList], at: str | None, ids: Node
 
 
 def _suggestion(cold: list[int | str], ids: NodeIds, side: Side) -> str:
-    """Ask after an id that may be meant instead of the first unknown one."""
-    return next((ids.suggestion(node, side) for node in cold if not ids.has(node)), "")
+    """Ask after an id that may be meant instead of an unknown one, or show what ids look like."""
+    unknown = [node for node in cold if not ids.has(node)]
+    if not unknown:
+        return ""
+    suggested = next(filter(None, (ids.suggestion(node, side) for node in unknown)), "")
+    return suggested or f" Node {unknown[0]!r} is not in the run; {ids.examples(side)}."
 
 
 def _write(run: Run, lists: list[RecommendationList], path: Path) -> None:

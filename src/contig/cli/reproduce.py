@@ -199,7 +199,7 @@ def _plan(names: Sequence[str], folder: Path, scale: Scale, chosen: dict[str, An
 
 def _print_notices(plan: Plan) -> None:
     """Point out choices that do not apply, and results that are not used."""
-    from contig.experiments.identity import finished_with_any_numerics
+    from contig.experiments.identity import finished_otherwise, finished_with_any_numerics
 
     study = plan.study
     for notice in (line for item in study.items for line in item.notices(study)):
@@ -210,6 +210,14 @@ def _print_notices(plan: Plan) -> None:
         console.notice(
             f"{counted(others, 'run')} made with other numerics {verb} not used; use them with --any-numerics"
         )
+    for dataset in study.datasets:
+        folders = {job.folder for job in plan.jobs if job.recipe.data == dataset.data and not job.done}
+        if others := sum(bool(finished_otherwise(folder)) for folder in folders):
+            verb, were = ("is", "it was") if others == 1 else ("are", "they were")
+            console.notice(
+                f"{counted(others, 'run')} of {dataset.name} {verb} not used: {were} made with other "
+                f"settings or events than now ({dataset.describe()})"
+            )
 
 
 def _run(plan: Plan, names: Sequence[str], sweep: Sweep) -> list[Failure[Any]]:

@@ -63,10 +63,9 @@ class NodeIds:
             )
         if not found:
             self._reject_other_side(label, side)
-            example = ", ".join(map(repr, self._of_side(side)[:3].tolist()))
             where = f" as a {KIND_OF_SIDE[side]}" if side and self.bipartite else ""
             raise UnknownNodeError(
-                f"Node {label!r} is not in this stream{where}; its ids look like {example}."
+                f"Node {label!r} is not in this stream{where}; {self.examples(side)}."
                 f"{self.suggestion(label, side)}"
             )
         return next(iter(found.values()))
@@ -77,6 +76,10 @@ class NodeIds:
             return self.labels
         labels: Array = self.labels[self.is_dst == (side == "dst")]
         return labels
+
+    def examples(self, side: Side | None) -> str:
+        """Say what the ids of one side look like."""
+        return f"its ids look like {', '.join(map(repr, self._of_side(side)[:3].tolist()))}"
 
     def suggestion(self, label: int | str, side: Side | None) -> str:
         """Return a question after text ids that may be meant instead of an unknown one."""

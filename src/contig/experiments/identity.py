@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from glob import escape
 from pathlib import Path
 
 from contig import numerics
@@ -47,6 +48,15 @@ def run_folder(recipe: Recipe, seed: int, runs: Path, any_numerics: bool = False
 def numerics_of(folder: Path) -> str:
     """Return the version of the numerics from the name of a run's folder, such as ``v1``."""
     return folder.name.rpartition("-")[2]
+
+
+def finished_otherwise(folder: Path) -> list[Path]:
+    """Return the finished runs of the same recipe and seed whose events or settings were others."""
+    *stem, key, _ = folder.name.split("-")
+    others = folder.parent.glob(f"{escape('-'.join(stem))}-*-*/")
+    keys = ((other, other.name.split("-")) for other in others)
+    same = (other for other, parts in keys if parts[:-2] == stem and parts[-2] != key)
+    return [other for other in same if RunFolder(other).is_finished]
 
 
 def finished_with_any_numerics(folder: Path) -> list[Path]:

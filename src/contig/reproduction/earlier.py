@@ -7,7 +7,7 @@ that its numbers are read again, with nothing to train.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from contig.errors import ContigError
@@ -84,29 +84,51 @@ def with_earlier(plan: Plan, datasets: Sequence[str]) -> tuple[Plan, list[str]]:
     """
     study, names = plan.study, _names(datasets)
     opened = dict(zip(names, study.datasets, strict=True))
-    now, notices = Choices.of(study, names), []
-    others, groups = {}, dict(plan.groups)
+    now = Choices.of(study, names)
+    others, groups, failed = {}, dict(plan.groups), _Failures()
     for name, choices in _all_choices(study, names).items():
         if choices.quick != study.scale.quick or (name in groups and choices == now):
             continue
         try:
-            own = _study(choices, name, study, opened)
+            own = _study(choices, name, study, opened, failed)
             groups[name] = make_plan(own).groups[name]
         except ContigError as error:
-            notices.append(f"the report leaves out what an earlier call made of {name}: {error}")
+            failed.items.setdefault(str(error), []).append(name)
         else:
             others[name] = own
     chosen = items.choose_items(list(groups), study.scale.quick)
     models = dict.fromkeys(model for one in (study, *others.values()) for model in one.models)
     whole = replace(study, items=chosen, datasets=tuple(opened.values()), models=tuple(models))
-    return Plan(whole, groups, others), notices
+    return Plan(whole, groups, others), failed.notices()
 
 
-def _study(choices: Choices, item: str, study: Study, opened: dict[str, StudyDataset]) -> Study:
+@dataclass(frozen=True)
+class _Failures:
+    """What cannot be read again: datasets, each tried once, and the items that need them, by the error."""
+
+    datasets: dict[str, ContigError] = field(default_factory=dict)
+    items: dict[str, list[str]] = field(default_factory=dict)
+
+    def notices(self) -> list[str]:
+        return [
+            f"the report leaves out results of {', '.join(names)} recorded in {FILE}: {error}"
+            for error, names in self.items.items()
+        ]
+
+
+def _study(
+    choices: Choices, item: str, study: Study, opened: dict[str, StudyDataset], failed: _Failures
+) -> Study:
     """Return the study by which an item was reproduced; its datasets are added to ``opened``."""
     for name in choices.datasets:
+        if name in failed.datasets:
+            raise failed.datasets[name]
         if name not in opened:
-            opened[name] = open_dataset(name, study.scale.events, study.out / "data")
+            try:
+                opened[name] = open_dataset(name, study.scale.events, study.out / "data")
+            except ContigError as error:
+                failed.datasets[name] = error
+                raise
     return replace(
         study,
         items=items.choose_items([item], choices.quick),

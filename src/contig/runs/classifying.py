@@ -31,7 +31,7 @@ from contig.runs.repeated_events import KnownPolicy, Policy, known_policy
 from contig.runs.saved_model import unfit
 from contig.streaming.walker import Progress, Walker, no_progress
 from contig.tasks.calibration import label_quality
-from contig.tasks.classify import check_labels, label_parts
+from contig.tasks.classify import check_labels, label_parts, labels_of
 from contig.tasks.label_classifier import READS, LabelClassifier, LabelInputs
 from contig.tasks.label_columns import LabeledEvents, graph_columns, simple_columns
 from contig.tasks.selections import check_finite
@@ -110,6 +110,7 @@ def classify_new(
 ) -> Classification:
     """Classify new events in time order, each from what came before it; the run does not change."""
     run.require_finished("it can classify events")
+    labels_of(run.trained_stream)
     try:
         table = read_new_events(events, reading, run.features, usual=run.read_as, with_labels=True)
     except NoEventsError as error:

@@ -152,32 +152,38 @@ def _over_seeds(values: tuple[float, ...]) -> SeedMetrics:
 # -- the task -------------------------------------------------------------------------------------------
 
 
+def labels_of(stream: EventStream) -> NDArray[np.int64]:
+    """Return the labels of a stream; raise a ``DataError`` if it has none."""
+    if stream.label is None:
+        raise DataError(
+            f"{stream.origin} has no labels to classify. Train a run on a stream with labels, and name their "
+            "column with label=... (--label COLUMN)."
+        )
+    return stream.label
+
+
 def check_labels(stream: EventStream, split: Split, test_origin: str | None = None) -> NDArray[np.bool_]:
     """Return the labels as booleans; raise a ``DataError`` where there is nothing to learn or to measure.
 
     ``test_origin`` names the source of the test events, by default that of the stream. Events that are in no
     part need no label.
     """
-    if stream.label is None:
-        raise DataError(
-            f"{stream.origin} has no labels to classify. Train a run on a stream with labels, and name their "
-            "column with label=... (--label COLUMN)."
-        )
-    label: NDArray[np.bool_] = stream.label == 1
+    given = labels_of(stream)
+    label: NDArray[np.bool_] = given == 1
     later = (
         len(stream) if test_origin is None else int(split.test[0])
     )  # where events of the other origin begin
-    other = np.flatnonzero(~np.isin(stream.label, (0, 1, UNKNOWN_LABEL)))
+    other = np.flatnonzero(~np.isin(given, (0, 1, UNKNOWN_LABEL)))
     if len(other):
         raise DataError(
-            f"{test_origin if other[0] >= later else stream.origin}: label {stream.label[other[0]]} is "
+            f"{test_origin if other[0] >= later else stream.origin}: label {given[other[0]]} is "
             "neither 0 nor 1; use 1 for the positive class and 0 for everything else."
         )
     for name, part in (("training", split.train), ("validation", split.val), ("test", split.test)):
         if name == "test" and not len(part):
             continue
         origin = test_origin if name == "test" and test_origin else stream.origin
-        if missing := int((stream.label[part] == UNKNOWN_LABEL).sum()):
+        if missing := int((given[part] == UNKNOWN_LABEL).sum()):
             raise DataError(
                 f"{origin}: {missing:,} of the {len(part):,} {name} events have no label, or the label "
                 f"{UNKNOWN_LABEL}, which this task cannot measure. contig classify leaves such events out."

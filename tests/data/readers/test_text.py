@@ -236,7 +236,7 @@ GOOD = ["src,dst,t,label,f1", "1,2,10,0,0.5", "2,3,11,1,0.25", "3,1,12,0,0.75", 
         ("3,1,12,0,1e300", ["column 'f1'", "1e+300", "is not a finite float32", "scale"]),
         ("3,1,12,0", ["4 fields, expected 5", "'3,1,12,0'", "complete the line or remove it"]),
         ("3,1,12,0,0.75,9", ["6 fields, expected 5"]),
-        ("3", ["1 fields, expected 5", "'3'"]),
+        ("3", ["1 field, expected 5", "'3'"]),
     ],
 )
 @pytest.mark.parametrize("form", ["csv", "tsv", "gz", "jodie", "late"])

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import current_thread, main_thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contig.errors import ConfigError, DataError, DiskError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ROWS_FETCHED = 1 << 18
+INTERRUPT_EVERY = 0.05  # seconds
 
 
 class Database:
@@ -27,11 +28,16 @@ class Database:
     column, and takes whatever ends that import, also Ctrl-C, for a sign that pandas is not installed. So
     Ctrl-C is noted, ends the query that is running, and is raised as ``KeyboardInterrupt`` before and after
     each query and each part of a result. A second Ctrl-C is raised at once.
+
+    DuckDB forgets an interruption when a query begins, so that one just before would be lost. Therefore a
+    thread interrupts again and again, until the work has ended.
     """
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         self._connection = connection
         self._interrupted = False
+        self._interrupter = Thread(target=self._keep_interrupting, daemon=True)
+        self._ended = Event()
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the result of a query, or of the last one of several."""
@@ -78,7 +84,19 @@ class Database:
         repeated, self._interrupted = self._interrupted, True
         if repeated:
             raise KeyboardInterrupt
+        self._interrupter.start()
+
+    def _keep_interrupting(self) -> None:
         self._connection.interrupt()
+        while not self._ended.wait(INTERRUPT_EVERY):
+            self._connection.interrupt()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._ended.set()
+        if self._interrupter.is_alive():
+            self._interrupter.join()
+        self._connection.close()
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -102,10 +120,9 @@ def connected(folder: Path, memory: int) -> Iterator[Database]:
         import duckdb
     except ImportError:
         raise ConfigError("Indexing needs DuckDB; install it with: pip install 'contig[index]'") from None
-    connection = None
+    database = None
     try:
-        connection = duckdb.connect(str(folder / "work.duckdb"))
-        database = Database(connection)
+        database = Database(duckdb.connect(str(folder / "work.duckdb")))
         with database.interruptible():
             database.rows(f"SET memory_limit='{max(memory >> 20, 64)}MiB'")
             database.rows(f"SET temp_directory={sql_text(str(folder / 'spill'))}")
@@ -123,8 +140,8 @@ def connected(folder: Path, memory: int) -> Iterator[Database]:
             raise KeyboardInterrupt from None
         raise
     finally:
-        if connection is not None:
-            connection.close()
+        if database is not None:
+            database.close()
 
 
 def _explained(error: Exception, folder: Path) -> Exception:

@@ -20,12 +20,13 @@ from contig.data.events import EventStream
 from contig.data.feature_columns import Kind, RawFeatures, no_values, without_values
 from contig.data.read_options import ReadKeywords, ReadOptions, reading_options
 from contig.data.readers.detection import detect_format
-from contig.data.readers.names import ignored_columns, listed
+from contig.data.readers.names import ignored_columns, listed, plain_name
 from contig.data.readers.node_files import with_node_file
 from contig.data.readers.objects import open_object
 from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_errors
 from contig.data.readers.registry import READERS, TEXT_FORMATS
 from contig.data.readers.roles import (
+    ALIASES,
     REQUIRED,
     ROLE_WORDS,
     check_features,
@@ -279,6 +280,9 @@ def _with_notice(
     if not ignored:
         return stream
     notice = ignored_columns(opened.origin, ignored)
+    clock = next((name for name in ignored if plain_name(name) in ALIASES["t"]), None)
+    if clock is not None and not for_run:  # it would have been used if no other had been named
+        notice += f" The times are those of {opened.names[roles.t]!r}, not of {clock!r}."
     if reading.features is not False and not for_run:
         notice += _how_to_use(opened, positions, roles, len(stream))
     if reading.features is not None or roles.features or for_run:

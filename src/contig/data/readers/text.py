@@ -17,6 +17,7 @@ from contig.data.readers.opened import READ_ERRORS, OpenedTable, Roles, read_err
 from contig.data.readers.text_file import TextFile, find_delimiter, leading_blanks, read_head
 from contig.data.validation import no_events
 from contig.errors import DataError
+from contig.wording import counted
 
 JODIE_COLUMNS = ("user_id", "item_id", "timestamp", "state_label")
 SNAP_COLUMNS = ("src", "dst", "t")
@@ -172,7 +173,7 @@ def _diagnosis(text: TextFile, opened: OpenedTable, roles: Roles, error: Excepti
         for line, fields in text.lines():
             if len(fields) != text.width:
                 return DataError(
-                    f"{text.path}, line {line}: {len(fields)} fields, expected {text.width} "
+                    f"{text.path}, line {line}: {counted(len(fields), 'field')}, expected {text.width} "
                     f"({shortened(repr(','.join(fields)))}); complete the line or remove it."
                 )
     if not line:
