@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from contig import numerics
-from contig.experiments.identity import numerics_of, run_folder
+from contig.experiments.identity import finished_otherwise, numerics_of, run_folder
 from contig.experiments.recipes import Recipe
 from contig.runs.config import RunConfig
 
@@ -77,3 +77,18 @@ def test_other_numerics_are_another_run_unless_any_is_accepted(
     assert run_folder(BASE, 0, tmp_path, any_numerics=True) == second  # the latest
     finish(ours, modified=5)
     assert run_folder(BASE, 0, tmp_path, any_numerics=True) == ours  # preferred, whatever its age
+
+
+def test_finished_runs_of_other_events_or_settings_are_found(tmp_path: Path) -> None:
+    def finished(seed: int = 0, **changes: Any) -> Path:
+        folder = run_folder(replace(BASE, **changes), seed, tmp_path)
+        finish(folder, modified=10)
+        return folder
+
+    others = {finished(fingerprint="two"), finished(settings={"dim": 7})}
+    ours = finished()
+    finished(fingerprint="two", seed=1)
+    finished(fingerprint="two", variant="timing")
+    run_folder(replace(BASE, fingerprint="three"), 0, tmp_path).mkdir()
+    assert set(finished_otherwise(ours)) == others
+    assert finished_otherwise(ours, others) == []

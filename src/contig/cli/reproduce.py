@@ -210,9 +210,10 @@ def _print_notices(plan: Plan) -> None:
         console.notice(
             f"{counted(others, 'run')} made with other numerics {verb} not used; use them with --any-numerics"
         )
+    planned = {job.folder for job in plan.jobs}
     for dataset in study.datasets:
         folders = {job.folder for job in plan.jobs if job.recipe.data == dataset.data and not job.done}
-        if others := sum(bool(finished_otherwise(folder)) for folder in folders):
+        if others := sum(bool(finished_otherwise(folder, planned)) for folder in folders):
             verb, were = ("is", "it was") if others == 1 else ("are", "they were")
             console.notice(
                 f"{counted(others, 'run')} of {dataset.name} {verb} not used: {were} made with other "

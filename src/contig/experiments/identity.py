@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from glob import escape
 from pathlib import Path
 
@@ -50,13 +51,13 @@ def numerics_of(folder: Path) -> str:
     return folder.name.rpartition("-")[2]
 
 
-def finished_otherwise(folder: Path) -> list[Path]:
-    """Return the finished runs of the same recipe and seed whose events or settings were others."""
+def finished_otherwise(folder: Path, wanted: Collection[Path] = ()) -> list[Path]:
+    """Return the finished runs of a recipe and seed with other events or settings, except ``wanted``."""
     *stem, key, _ = folder.name.split("-")
     others = folder.parent.glob(f"{escape('-'.join(stem))}-*-*/")
     keys = ((other, other.name.split("-")) for other in others)
     same = (other for other, parts in keys if parts[:-2] == stem and parts[-2] != key)
-    return [other for other in same if RunFolder(other).is_finished]
+    return [other for other in same if other not in wanted and RunFolder(other).is_finished]
 
 
 def finished_with_any_numerics(folder: Path) -> list[Path]:
