@@ -79,7 +79,7 @@ def test_a_node_without_events_gets_the_most_popular_destinations(run: Path) -> 
     assert "Did you mean 'n9'" in answer.err
     other = Answer("recommend", run, "--node", "zed").err
     assert "Did you mean" not in other
-    assert "Node 'zed' is not in the run; its ids look like 'n" in " ".join(other.split())
+    assert "The run does not know 'zed'; its ids look like 'n" in " ".join(other.split())
 
 
 @pytest.mark.parametrize("name", ["lists.parquet", "lists.csv", "lists.arrow"])

@@ -181,11 +181,9 @@ def test_runs_of_other_events_or_settings_are_not_used_and_counted(
     answer = Answer(*complete.command, "--only-done")
     for folder, other in zip(folders, others, strict=True):
         other.rename(folder)
-    assert (
-        "2 runs of visits are not used: they were made with other settings or events than now" in answer.err
-    )
-    assert "(first 300 events, " in answer.err
-    assert "are not used" not in Answer(*complete.command, "--only-done").err
+    assert "2 finished runs called visits were made with other settings or events" in answer.err
+    assert "the events are now first 300 events, " in answer.err
+    assert "cannot be shown" not in Answer(*complete.command, "--only-done").err
 
 
 def test_results_are_not_looked_for_in_a_folder_that_does_not_exist(complete: Complete, here: Path) -> None:

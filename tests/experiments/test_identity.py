@@ -88,7 +88,7 @@ def test_finished_runs_of_other_events_or_settings_are_found(tmp_path: Path) -> 
     others = {finished(fingerprint="two"), finished(settings={"dim": 7})}
     ours = finished()
     finished(fingerprint="two", seed=1)
-    finished(fingerprint="two", variant="timing")
+    finished(fingerprint="two", variant="0", seed=5)
     run_folder(replace(BASE, fingerprint="three"), 0, tmp_path).mkdir()
     assert set(finished_otherwise(ours)) == others
     assert finished_otherwise(ours, others) == []

@@ -26,7 +26,7 @@ OTHERS = ("pair", "all")
 
 
 class LateSteps(TrainingSteps):
-    """Takes the last steps of an epoch, when most nodes have latest partners.
+    """Takes the last steps of an epoch, when many nodes have latest partners.
 
     The events before them are not learned from: only which event is each node's latest is entered in the
     state, since the cost of a step depends on that and not on the stored vectors.
@@ -83,7 +83,7 @@ def _with_nodes(bench: Bench, nodes: int) -> Iterator[Measurement]:
             yield Measurement.missing("scopes", reason, what)
             continue
         first, block, blocks = min(WARM_UP, s.first), BLOCK, s.repeats
-        if scope == "all" and nodes >= MANY_NODES and on_cpu:
+        if scope == "all" and nodes == MANY_NODES and on_cpu:
             first, block, blocks = FEW_WARM_UP, 1, min(FEW_BLOCKS, s.repeats)
         last = min(first + block * blocks, steps)
 

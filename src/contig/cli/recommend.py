@@ -141,7 +141,7 @@ def _suggestion(cold: list[int | str], ids: NodeIds, side: Side) -> str:
     if not unknown:
         return ""
     suggested = next(filter(None, (ids.suggestion(node, side) for node in unknown)), "")
-    return suggested or f" Node {unknown[0]!r} is not in the run; {ids.examples(side)}."
+    return suggested or f" The run does not know {unknown[0]!r}; {ids.examples(side)}."
 
 
 def _write(run: Run, lists: list[RecommendationList], path: Path) -> None:

@@ -212,12 +212,12 @@ def _print_notices(plan: Plan) -> None:
         )
     planned = {job.folder for job in plan.jobs}
     for dataset in study.datasets:
-        folders = {job.folder for job in plan.jobs if job.recipe.data == dataset.data and not job.done}
-        if others := sum(bool(finished_otherwise(folder, planned)) for folder in folders):
-            verb, were = ("is", "it was") if others == 1 else ("are", "they were")
+        lacking = {job.folder for job in plan.jobs if job.recipe.data == dataset.data and not job.done}
+        if unused := {other for folder in lacking for other in finished_otherwise(folder, planned)}:
+            verb = "was" if len(unused) == 1 else "were"
             console.notice(
-                f"{counted(others, 'run')} of {dataset.name} {verb} not used: {were} made with other "
-                f"settings or events than now ({dataset.describe()})"
+                f"{counted(len(unused), 'finished run')} called {dataset.name} {verb} made with other "
+                f"settings or events and cannot be shown: the events are now {dataset.describe()}"
             )
 
 

@@ -74,7 +74,9 @@ def test_named_columns_override_recognized_ones() -> None:
     expected = EventStream.from_arrays([7, 8], [6, 5], [4, 3], edge_features=[[0.5], [2.0]])
     assert_same(stream, expected)
     assert [notice.split(":")[1].strip() for notice in stream.notices][1] == "ignored 2 columns"
-    assert "The times are those of 'when', not of 't'." in stream.notices[1]
+    assert "The times are read from 'when', not from 't'." in stream.notices[1]
+    both = pa.table({"src": [1, 2], "dst": [2, 1], "t": [3, 4], "time": [5, 6]})
+    assert "The times are read" not in read_events(both, t="time").notices[0]
     assert_same(read_events(table, src="dst", dst="src"), EventStream.from_arrays([6, 5], [5, 6], [1, 2]))
 
 

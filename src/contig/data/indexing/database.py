@@ -87,9 +87,9 @@ class Database:
         self._interrupter.start()
 
     def _keep_interrupting(self) -> None:
-        self._connection.interrupt()
-        while not self._ended.wait(INTERRUPT_EVERY):
+        while not self._ended.is_set():  # which it is if a second Ctrl-C came while this thread started
             self._connection.interrupt()
+            self._ended.wait(INTERRUPT_EVERY)
 
     def close(self) -> None:
         """Close the connection."""

@@ -281,8 +281,8 @@ def _with_notice(
         return stream
     notice = ignored_columns(opened.origin, ignored)
     clock = next((name for name in ignored if plain_name(name) in ALIASES["t"]), None)
-    if clock is not None and not for_run:  # it would have been used if no other had been named
-        notice += f" The times are those of {opened.names[roles.t]!r}, not of {clock!r}."
+    if clock is not None and plain_name(opened.names[roles.t]) not in ALIASES["t"] and not for_run:
+        notice += f" The times are read from {opened.names[roles.t]!r}, not from {clock!r}."
     if reading.features is not False and not for_run:
         notice += _how_to_use(opened, positions, roles, len(stream))
     if reading.features is not None or roles.features or for_run:
