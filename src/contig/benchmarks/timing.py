@@ -21,9 +21,9 @@ def synchronize(device: torch.device) -> None:
 
 
 def forget_compiled(device: torch.device) -> None:
-    """Forget compiled code, of which torch keeps that of eight models: those after them run uncompiled.
+    """Forget compiled code: torch compiles a function for eight models at most, and runs others uncompiled.
 
-    Call this before creating the sessions that are compared. Steps captured earlier keep theirs.
+    Call this before creating the sessions that are compared. Steps captured earlier keep their code.
     """
     if device.type == "cuda":
         torch.compiler.reset()

@@ -61,7 +61,6 @@ def pack(ids: Tensor, num_nodes: int, room: int) -> tuple[Tensor, Tensor]:
     marked = torch.zeros(num_nodes, dtype=torch.int32, device=ids.device).index_fill_(0, ids, 1)
     rank = marked.cumsum(0, dtype=torch.int32)  # 1 at the smallest of the ids, 2 at the next
     wanted = 1 + torch.arange(room, dtype=torch.int32, device=ids.device) % rank[-1].clamp(min=1)
-    # with too little room no id is found, so that whoever reads the rows of the ids fails
+    # If there is too little room, return an id that does not exist, so that reading its row fails.
     wanted = torch.where(rank[-1] <= room, wanted, num_nodes + 1)
-    # a search, because writing every node to a place, most of them to one that is thrown away, takes longer
     return torch.searchsorted(rank, wanted), rank[ids].long() - 1
